@@ -1,0 +1,72 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Failure is how a command fails: the exit code and the lines that are printed.
+type Failure struct {
+	Code Exit
+	Err  error  // after "error: "
+	Why  string // after "why: ", may be empty
+	Try  string // after "try: ", may be empty
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap gives the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// usagef is a mistake in the command line.
+func usagef(format string, args ...any) *Failure {
+	return &Failure{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
+}
+
+func failf(code Exit, format string, args ...any) *Failure {
+	return &Failure{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+func (f *Failure) because(format string, args ...any) *Failure {
+	f.Why = fmt.Sprintf(format, args...)
+	return f
+}
+
+func (f *Failure) try(format string, args ...any) *Failure {
+	f.Try = fmt.Sprintf(format, args...)
+	return f
+}
+
+// errSilent ends a command with a code when everything has been said already.
+type errSilent struct{ code Exit }
+
+func (e errSilent) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// asFailure turns any error into a Failure: what a command says itself stands,
+// everything else is told apart by its type in classify.
+func asFailure(err error) *Failure {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		return f
+	}
+	if errors.Is(err, context.Canceled) && signalled() {
+		return &Failure{Code: ExitInterrupted, Err: errors.New("interrupted")}
+	}
+	return classify(err)
+}
+
+// print writes the one to three lines of a failure. A line break inside a text
+// becomes a blank, so that each of them is one line.
+func (f *Failure) print(w io.Writer) {
+	fmt.Fprintf(w, "error: %s\n", oneLine(f.Err.Error()))
+	if f.Why != "" {
+		fmt.Fprintf(w, "why: %s\n", oneLine(f.Why))
+	}
+	if f.Try != "" {
+		fmt.Fprintf(w, "try: %s\n", oneLine(f.Try))
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
