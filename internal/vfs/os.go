@@ -1,0 +1,56 @@
+package vfs
+
+import (
+	"io/fs"
+	"os"
+)
+
+const (
+	flagCreateTrunc = os.O_RDWR | os.O_CREATE | os.O_TRUNC
+	// maxReadFile bounds ReadFile, which is meant for configuration and other small files.
+	maxReadFile = 1 << 30
+)
+
+// OS is the file system of the machine.
+var OS FS = osFS{}
+
+type osFS struct{}
+
+func (osFS) Open(name string) (File, error) {
+	return openOS(name, os.O_RDONLY)
+}
+
+func (osFS) OpenFile(name string, flag int) (File, error) {
+	return openOS(name, flag)
+}
+
+func openOS(name string, flag int) (File, error) {
+	f, err := os.OpenFile(name, flag, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &osFile{File: f}, nil
+}
+
+func (osFS) MkdirAll(dir string) error                 { return os.MkdirAll(dir, 0o755) }
+func (osFS) Remove(name string) error                  { return os.Remove(name) }
+func (osFS) RemoveAll(dir string) error                { return os.RemoveAll(dir) }
+func (osFS) Rename(oldName, newName string) error      { return os.Rename(oldName, newName) }
+func (osFS) Stat(name string) (fs.FileInfo, error)     { return os.Stat(name) }
+func (osFS) ReadDir(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
+
+// osFile is a file of the operating system; store/mapped maps it through OSFile.
+type osFile struct {
+	*os.File
+}
+
+// OSFile returns the file itself, for mapping it. The caller must not close it.
+func (f *osFile) OSFile() *os.File { return f.File }
+
+func (f *osFile) Size() (int64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return st.Size(), nil
+}

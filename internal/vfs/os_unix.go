@@ -1,0 +1,57 @@
+//go:build unix
+
+package vfs
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// SyncDir opens the directory and syncs it.
+func (osFS) SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, unix.EINVAL) {
+		err = nil // this file system does not sync directories
+	}
+	return errors.Join(err, d.Close())
+}
+
+// Usage is statfs.
+func (osFS) Usage(dir string) (Usage, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return Usage{}, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return Usage{
+		Total: int64(st.Blocks) * int64(st.Bsize),
+		Free:  int64(st.Bavail) * int64(st.Bsize),
+	}, nil
+}
+
+// Lock takes a write lock on byte 0, which is what a Java FileLock of one byte takes.
+func (osFS) Lock(name string) (io.Closer, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: 0, Len: 1}
+	if err := setLock(f, &lk); err != nil {
+		err = lockError(name, err)
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func lockError(name string, err error) error {
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
+		err = ErrLocked
+	}
+	return &os.PathError{Op: "lock", Path: name, Err: err}
+}

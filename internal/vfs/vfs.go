@@ -1,0 +1,158 @@
+// Package vfs is what the store sees of the disk: a file system interface with an implementation over the operating
+// system (OS) and a double in memory (Mem) that injects faults and forgets on demand what was not synced.
+//
+// Durability is explicit everywhere: a byte is durable after File.Sync (or Mapping.Sync of its range), a name after
+// FS.SyncDir of its directory, and nothing else is promised. The double takes that literally.
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+)
+
+// ErrLocked is returned by FS.Lock when somebody else, in this process or another one, holds the lock.
+var ErrLocked = errors.New("locked by another process")
+
+// FS is a file system. Names are paths of the operating system. Errors carry the operation and the path
+// (*fs.PathError or *os.LinkError). Implementations are safe to share between goroutines.
+type FS interface {
+	// Open opens a file for reading.
+	Open(name string) (File, error)
+	// OpenFile opens a file with flags of package os (O_RDWR, O_CREATE, O_EXCL, O_TRUNC); new files get mode 0644.
+	OpenFile(name string, flag int) (File, error)
+	// MkdirAll makes a directory and its parents (mode 0755). Their names are durable after SyncDir of each parent.
+	MkdirAll(dir string) error
+	// Remove removes a file or an empty directory.
+	Remove(name string) error
+	// RemoveAll removes a tree; a missing one is no error.
+	RemoveAll(dir string) error
+	// Rename replaces newName atomically. It is durable after SyncDir of the directory.
+	Rename(oldName, newName string) error
+	// Stat describes a file.
+	Stat(name string) (fs.FileInfo, error)
+	// ReadDir lists a directory, sorted by name.
+	ReadDir(dir string) ([]fs.DirEntry, error)
+	// SyncDir makes the names in dir durable.
+	SyncDir(dir string) error
+	// Lock takes an exclusive lock on byte 0 of the named file, creating it if need be. It excludes another process
+	// that uses a byte-range lock on the file (a Java FileLock does) and another Lock of this process. It returns
+	// ErrLocked at once when the lock is taken. Closing the result releases it.
+	Lock(name string) (io.Closer, error)
+	// Usage tells how full the volume of dir is.
+	Usage(dir string) (Usage, error)
+}
+
+// Usage is the space of a volume in bytes.
+type Usage struct {
+	Total int64 // size of the volume
+	Free  int64 // available to this process (without the reserve of the super-user)
+}
+
+// Used returns the used share of the volume as df shows it, 0..1; 0 for a volume of unknown size.
+func (u Usage) Used() float64 {
+	if u.Total <= 0 {
+		return 0
+	}
+	return 1 - float64(u.Free)/float64(u.Total)
+}
+
+// File is an open file. ReadAt, WriteAt, Sync and the rest are safe to call from several goroutines.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	// Name returns the path the file was opened with.
+	Name() string
+	// Size returns the length in bytes.
+	Size() (int64, error)
+	// Truncate sets the length. Growing leaves a hole that reads as zeros.
+	Truncate(size int64) error
+	// Sync makes the bytes written so far durable (fdatasync), with the length when that is needed to read them.
+	// After an error the state of the bytes is unknown, and a later success says nothing about them.
+	Sync() error
+	// Allocate gives [off, off+n) real blocks, so that writing there cannot meet a full disk; what was written
+	// stays, and the length of the file does not change. Where the system cannot do that, it returns
+	// errors.ErrUnsupported.
+	Allocate(off, n int64) error
+}
+
+// Mapping is a shared mapping of the first bytes of a file. Writing goes through WriteAt, which knows the range.
+type Mapping interface {
+	// Bytes returns the mapped memory. It is valid until Unmap. It must not be written to directly.
+	Bytes() []byte
+	// WriteAt copies p to off. The range must lie inside the mapping.
+	WriteAt(p []byte, off int64)
+	// Sync makes [off, off+n) durable (msync). After an error see File.Sync.
+	Sync(off, n int64) error
+	// Unmap ends the mapping. It must be called exactly once.
+	Unmap() error
+}
+
+// Mapper is implemented by files that bring a mapping of their own (the double's, which lives on the heap, where the
+// race detector sees it).
+type Mapper interface {
+	// Map maps the first n bytes; the file must be at least so long.
+	Map(n int64) (Mapping, error)
+}
+
+// DataSeeker is implemented by files that can tell where their data lies.
+type DataSeeker interface {
+	// NextData returns the start of the next region at or behind off that may hold bytes other than zero.
+	// It returns io.EOF when there is none.
+	NextData(off int64) (int64, error)
+}
+
+
+// WriteFileDurable replaces the named file by data so that after a crash either the old or the new content is there:
+// temporary file, sync, rename, sync of the directory.
+func WriteFileDurable(fsys FS, name string, data []byte) error {
+	tmp := name + ".tmp"
+	if err := writeAndSync(fsys, tmp, data); err != nil {
+		_ = fsys.Remove(tmp)
+		return err
+	}
+	if err := fsys.Rename(tmp, name); err != nil {
+		_ = fsys.Remove(tmp)
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(name))
+}
+
+func writeAndSync(fsys FS, name string, data []byte) error {
+	f, err := fsys.OpenFile(name, flagCreateTrunc)
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(data, 0); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Sync(); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return f.Close()
+}
+
+// ReadFile returns the content of the named file.
+func ReadFile(fsys FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > maxReadFile {
+		return nil, fmt.Errorf("cannot read file %q: %d bytes exceed the limit of %d", name, size, int64(maxReadFile))
+	}
+	b := make([]byte, size)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !(errors.Is(err, io.EOF) && int64(n) == size) {
+		return nil, err
+	}
+	return b, nil
+}
