@@ -1,34 +1,306 @@
 package broker
 
-// Config is everything a broker can be told. Field comments name Apache's keys
-// of broker.conf; DefaultConfig holds Apache's defaults.
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"mqx/internal/clock"
+	"mqx/store"
+)
+
+// Config is everything a broker can be told. The `conf` tags are the keys of
+// Apache's broker.conf (docs/compatibility.md lists all of them, with those
+// that have no effect here); DefaultConfig holds Apache's defaults. Keys whose
+// comment says "ours" do not exist in Apache.
 type Config struct {
-	// ConfigPath is the file the configuration came from ("" for none);
-	// UPDATE_BROKER_CONFIG writes changes back to it.
-	ConfigPath string
-	// NamesrvAddr is the list of name servers, ';' or ',' between them.
-	NamesrvAddr string `conf:"namesrvAddr"`
-	// BrokerClusterName and BrokerName say who this broker is.
+	// Clock, Logger: nil means clock.System and slog.Default().
+	Clock  clock.Clock
+	Logger *slog.Logger
+	// Source is the file the configuration was read from; UPDATE_BROKER_CONFIG
+	// writes changes back to it. "" when there was none.
+	Source string
+	// AllowUnsupported are the keys for which --allow-unsupported was given.
+	AllowUnsupported []string
+
+	Identity
+	Network
+	Pools
+	Topics
+	Clients
+	Naming
+	TLS TLS
+	// Store is the store's part.
+	Store store.Config
+
+	// loaded remembers what the file said that binds to nothing: shown by
+	// GET_BROKER_CONFIG and in the start lines.
+	loaded loadedKeys
+}
+
+// Identity says who the broker is and where it is found.
+type Identity struct {
+	// BrokerClusterName and BrokerName: the name defaults to the host name.
 	BrokerClusterName string `conf:"brokerClusterName"`
 	BrokerName        string `conf:"brokerName"`
-	// BrokerIP1 is the address advertised to clients; "" chooses the address
-	// of the route to the name server.
+	// BrokerID is forced to 0: only masters are served.
+	BrokerID int64 `conf:"brokerId"`
+	// BrokerRole is ASYNC_MASTER or SYNC_MASTER (which waits for no replica).
+	BrokerRole string `conf:"brokerRole"`
+	// BrokerIP1 is the address advertised to clients and name servers; "" takes
+	// the one of the route to the name server.
 	BrokerIP1 string `conf:"brokerIP1"`
-	// BindAddress and ListenPort are what the main port listens on; port 0
-	// takes a free one (the VIP port then too).
+	// BrokerIP2 is the address advertised for the HA port; "" means BrokerIP1.
+	BrokerIP2 string `conf:"brokerIP2"`
+	// HAListenPort is registered, not listened on; 0 or less means ListenPort+1.
+	HAListenPort int `conf:"haListenPort"`
+	// BrokerPermission masks the permissions of all topics at registration: 4 read, 2 write.
+	BrokerPermission int `conf:"brokerPermission"`
+	// RegionID is the property MSG_REGION of messages and of answers to sends.
+	RegionID string `conf:"regionId"`
+	// TraceOn is the property TRACE_ON of the same.
+	TraceOn bool `conf:"traceOn"`
+	// ConfigBlackList are keys, ';' between them, that UPDATE_BROKER_CONFIG refuses.
+	ConfigBlackList string `conf:"configBlackList"`
+}
+
+// Network is what the two servers are told.
+type Network struct {
+	// BindAddress and ListenPort are the main port; the second (VIP) port is
+	// ListenPort-2 on the same address. Port 0 takes two free ports.
 	BindAddress string `conf:"bindAddress"`
 	ListenPort  int    `conf:"listenPort"`
+	// Loops is the number of event loops of each server; 0 means the number of cores.
+	Loops int `conf:"serverSelectorThreads"`
+	// IdleTimeout closes a connection that was silent in both directions.
+	IdleTimeout time.Duration `conf:"serverChannelMaxIdleTimeSeconds,s"`
+	// MaxConnections and MaxConnectionsPerIP bound each server (ours); 0 takes
+	// the server's default.
+	MaxConnections      int `conf:"maxConnections"`
+	MaxConnectionsPerIP int `conf:"maxConnectionsPerIp"`
+	// SerializeType of headers that the broker writes: JSON or ROCKETMQ (ours;
+	// Apache has the system property rocketmq.serialize.type).
+	SerializeType string `conf:"rocketmq.serialize.type"`
+	// ShutdownWait bounds the time that requests in flight get at a stop.
+	ShutdownWait time.Duration `conf:"shutdownWaitTimeSeconds,s"`
 }
 
-// DefaultConfig is Apache's defaults.
+// Pools are the workers of the request classes, the bounds of their queues and
+// the longest time a request may wait there before it is answered SYSTEM_BUSY.
+type Pools struct {
+	FastFailure bool `conf:"brokerFastFailureEnable"`
+
+	SendThreads      int           `conf:"sendMessageThreadPoolNums"`
+	SendQueue        int           `conf:"sendThreadPoolQueueCapacity"`
+	SendWait         time.Duration `conf:"waitTimeMillsInSendQueue,ms"`
+	PullThreads      int           `conf:"pullMessageThreadPoolNums"`
+	PullQueue        int           `conf:"pullThreadPoolQueueCapacity"`
+	PullWait         time.Duration `conf:"waitTimeMillsInPullQueue,ms"`
+	LitePullThreads  int           `conf:"litePullMessageThreadPoolNums"`
+	LitePullQueue    int           `conf:"litePullThreadPoolQueueCapacity"`
+	LitePullWait     time.Duration `conf:"waitTimeMillsInLitePullQueue,ms"`
+	QueryThreads     int           `conf:"queryMessageThreadPoolNums"`
+	QueryQueue       int           `conf:"queryThreadPoolQueueCapacity"`
+	AdminThreads     int           `conf:"adminBrokerThreadPoolNums"`
+	AdminQueue       int           `conf:"adminBrokerThreadPoolQueueCapacity"`
+	AdminWait        time.Duration `conf:"waitTimeMillsInAdminBrokerQueue,ms"`
+	ClientThreads    int           `conf:"clientManageThreadPoolNums"`
+	ClientQueue      int           `conf:"clientManagerThreadPoolQueueCapacity"`
+	ConsumerThreads  int           `conf:"consumerManageThreadPoolNums"`
+	ConsumerQueue    int           `conf:"consumerManagerThreadPoolQueueCapacity"`
+	HeartbeatThreads int           `conf:"heartbeatThreadPoolNums"`
+	HeartbeatQueue   int           `conf:"heartbeatThreadPoolQueueCapacity"`
+	HeartbeatWait    time.Duration `conf:"waitTimeMillsInHeartbeatQueue,ms"`
+
+	// StartAcceptSendAt refuses sends before this time (epoch ms).
+	StartAcceptSendAt int64 `conf:"startAcceptSendRequestTimeStamp"`
+}
+
+// Topics are the rules for topics and messages.
+type Topics struct {
+	DefaultTopicQueueNums  int    `conf:"defaultTopicQueueNums"`
+	AutoCreateTopic        bool   `conf:"autoCreateTopicEnable"`
+	ClusterTopicEnable     bool   `conf:"clusterTopicEnable"`
+	BrokerTopicEnable      bool   `conf:"brokerTopicEnable"`
+	TraceTopicEnable       bool   `conf:"traceTopicEnable"`
+	TraceTopicName         string `conf:"msgTraceTopicName"`
+	ValidateSystemTopic    bool   `conf:"validateSystemTopicWhenUpdateTopic"`
+	EnableMixedMessageType bool   `conf:"enableMixedMessageType"`
+	SplitMetadata          bool   `conf:"enableSplitMetadata"`
+	SplitMetadataSize      int    `conf:"splitMetadataSize"`
+	RejectTransaction      bool   `conf:"rejectTransactionMessage"`
+	ReviveQueueNum         int    `conf:"reviveQueueNum"`
+	ClearPopRetryTopics    bool   `conf:"clearRetryTopicWhenDeleteTopic"`
+}
+
+// Clients are the rules for groups, sessions, pulls and offsets.
+type Clients struct {
+	AutoCreateGroup          bool          `conf:"autoCreateSubscriptionGroup"`
+	CreateSystemGroup        bool          `conf:"enableCreateSysGroup"`
+	RegisterProducer         bool          `conf:"enableRegisterProducer"`
+	NotifyConsumerIDsChanged bool          `conf:"notifyConsumerIdsChangedEnable"`
+	RejectPullConsumer       bool          `conf:"rejectPullConsumerEnable"`
+	ChannelExpired           time.Duration `conf:"channelExpiredTimeout,ms"`
+	SubscriptionExpired      time.Duration `conf:"subscriptionExpiredTimeout,ms"`
+	LongPolling              bool          `conf:"longPollingEnable"`
+	ShortPolling             time.Duration `conf:"shortPollingTimeMills,ms"`
+	LitePull                 bool          `conf:"litePullMessageEnable"`
+	SlaveRead                bool          `conf:"slaveReadEnable"`
+	ServerSideReset          bool          `conf:"useServerSideResetOffset"`
+	FlushConsumerOffset      time.Duration `conf:"flushConsumerOffsetInterval,ms"`
+	OffsetVersionStep        int64         `conf:"consumerOffsetUpdateVersionStep"`
+	// MaxParkedPulls bounds the long polls held at one time (ours).
+	MaxParkedPulls int `conf:"maxParkedPulls"`
+}
+
+// Naming is how the broker meets its name servers.
+type Naming struct {
+	// NamesrvAddr lists name servers, ';' or ',' between them.
+	NamesrvAddr string `conf:"namesrvAddr"`
+	// DNSLookup resolves each name to all its addresses.
+	DNSLookup bool `conf:"fetchNameSrvAddrByDnsLookup"`
+	// ForceRegister registers every period; false asks QUERY_DATA_VERSION first.
+	ForceRegister bool `conf:"forceRegister"`
+	// RegisterPeriod is clamped to 10 s .. 60 s.
+	RegisterPeriod    time.Duration `conf:"registerNameServerPeriod,ms"`
+	RegisterTimeout   time.Duration `conf:"registerBrokerTimeoutMills,ms"`
+	RefreshAddrPeriod time.Duration `conf:"updateNameServerAddrPeriod,ms"`
+}
+
+// TLS are the keys of Apache's tls.properties; they are taken from broker.conf
+// or from the file that tls.config.file names.
+type TLS struct {
+	ConfigFile     string `conf:"tls.config.file"`
+	Mode           string `conf:"tls.server.mode"`
+	TestMode       bool   `conf:"tls.test.mode.enable"`
+	NeedClientAuth string `conf:"tls.server.need.client.auth"`
+	KeyPath        string `conf:"tls.server.keyPath"`
+	KeyPassword    string `conf:"tls.server.keyPassword"`
+	CertPath       string `conf:"tls.server.certPath"`
+	AuthClient     bool   `conf:"tls.server.authClient"`
+	TrustCertPath  string `conf:"tls.server.trustCertPath"`
+}
+
+// DefaultConfig returns Apache's defaults for this machine.
 func DefaultConfig() Config {
-	return Config{BrokerClusterName: "DefaultCluster", BindAddress: "0.0.0.0", ListenPort: 10911}
+	cpu := runtime.NumCPU()
+	host, err := os.Hostname()
+	if err != nil {
+		host = "DEFAULT_BROKER"
+	}
+	sc := store.DefaultConfig()
+	if home, err := os.UserHomeDir(); err == nil {
+		sc.RootDir = filepath.Join(home, "store")
+	}
+	return Config{
+		Identity: Identity{
+			BrokerClusterName: "DefaultCluster", BrokerName: host, BrokerRole: "ASYNC_MASTER",
+			BrokerPermission: permRead | permWrite, RegionID: "DefaultRegion", TraceOn: true,
+			ConfigBlackList: "configBlackList;brokerConfigPath",
+		},
+		Network: Network{BindAddress: "0.0.0.0", ListenPort: 10911, IdleTimeout: 120 * time.Second, SerializeType: "JSON", ShutdownWait: 30 * time.Second},
+		Pools: Pools{
+			FastFailure: true,
+			SendThreads: min(cpu, 4), SendQueue: 10_000, SendWait: 200 * time.Millisecond,
+			PullThreads: 16 + 2*cpu, PullQueue: 100_000, PullWait: 5 * time.Second,
+			LitePullThreads: 16 + 2*cpu, LitePullQueue: 100_000, LitePullWait: 5 * time.Second,
+			QueryThreads: 8 + cpu, QueryQueue: 20_000,
+			AdminThreads: 16, AdminQueue: 10_000, AdminWait: 5 * time.Second,
+			ClientThreads: 32, ClientQueue: 1_000_000,
+			ConsumerThreads: 32, ConsumerQueue: 1_000_000,
+			HeartbeatThreads: min(32, cpu), HeartbeatQueue: 50_000, HeartbeatWait: 31 * time.Second,
+		},
+		Topics: Topics{
+			DefaultTopicQueueNums: 8, AutoCreateTopic: true, ClusterTopicEnable: true, BrokerTopicEnable: true,
+			TraceTopicName: "RMQ_SYS_TRACE_TOPIC", ValidateSystemTopic: true, SplitMetadata: true, SplitMetadataSize: 2000,
+			ReviveQueueNum: 8, ClearPopRetryTopics: true,
+		},
+		Clients: Clients{
+			AutoCreateGroup: true, CreateSystemGroup: true, RegisterProducer: true, NotifyConsumerIDsChanged: true,
+			ChannelExpired: 120 * time.Second, SubscriptionExpired: 600 * time.Second,
+			LongPolling: true, ShortPolling: time.Second, LitePull: true, ServerSideReset: true,
+			FlushConsumerOffset: 5 * time.Second, OffsetVersionStep: 500, MaxParkedPulls: 100_000,
+		},
+		Naming: Naming{
+			ForceRegister: true, RegisterPeriod: 30 * time.Second, RegisterTimeout: 24 * time.Second,
+			RefreshAddrPeriod: 120 * time.Second,
+		},
+		TLS:   TLS{Mode: "permissive", TestMode: true, NeedClientAuth: "none"},
+		Store: sc,
+	}
 }
 
-// LoadConfig reads a broker.conf over the defaults. A malformed value and a key
-// that promises what is not served (unless its name is in allowUnsupported)
-// are errors that name file and line.
-func LoadConfig(path string, allowUnsupported []string) (Config, error) { return DefaultConfig(), nil }
+// Validate reports every value the broker cannot work with, joined. It does not
+// look at the disk or the network.
+func (c *Config) Validate() error {
+	var errs []error
+	bad := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	if c.BrokerName == "" || strings.ContainsAny(c.BrokerName, "/\\ \t") {
+		bad("brokerName", "must be a name without blanks and slashes, got %q", c.BrokerName)
+	}
+	if c.BrokerClusterName == "" {
+		bad("brokerClusterName", "must not be empty")
+	}
+	if c.ListenPort < 0 || c.ListenPort > 65535 || (c.ListenPort > 0 && c.ListenPort < 3) {
+		bad("listenPort", "must be 0 or 3 to 65535 (the second port is two below), got %d", c.ListenPort)
+	}
+	if c.BrokerPermission < 0 || c.BrokerPermission > 7 {
+		bad("brokerPermission", "must be a mask of 4 (read) and 2 (write), got %d", c.BrokerPermission)
+	}
+	if r := c.BrokerRole; r != "ASYNC_MASTER" && r != "SYNC_MASTER" && r != "SLAVE" {
+		bad("brokerRole", "must be ASYNC_MASTER, SYNC_MASTER or SLAVE, got %q", r)
+	}
+	if c.SerializeType != "JSON" && c.SerializeType != "ROCKETMQ" {
+		bad("rocketmq.serialize.type", "must be JSON or ROCKETMQ, got %q", c.SerializeType)
+	}
+	for _, p := range c.positives() {
+		if p.value < p.least {
+			bad(p.key, "must be at least %d, got %d", p.least, p.value)
+		}
+	}
+	if err := c.Store.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
 
-// Validate checks ranges and combinations.
-func (c *Config) Validate() error { return nil }
+type bound struct {
+	key          string
+	value, least int64
+}
+
+func (c *Config) positives() []bound {
+	p := &c.Pools
+	return []bound{
+		{"sendMessageThreadPoolNums", int64(p.SendThreads), 1},
+		{"sendThreadPoolQueueCapacity", int64(p.SendQueue), 1},
+		{"pullMessageThreadPoolNums", int64(p.PullThreads), 1},
+		{"pullThreadPoolQueueCapacity", int64(p.PullQueue), 1},
+		{"litePullMessageThreadPoolNums", int64(p.LitePullThreads), 1},
+		{"litePullThreadPoolQueueCapacity", int64(p.LitePullQueue), 1},
+		{"queryMessageThreadPoolNums", int64(p.QueryThreads), 1},
+		{"queryThreadPoolQueueCapacity", int64(p.QueryQueue), 1},
+		{"adminBrokerThreadPoolNums", int64(p.AdminThreads), 1},
+		{"adminBrokerThreadPoolQueueCapacity", int64(p.AdminQueue), 1},
+		{"clientManageThreadPoolNums", int64(p.ClientThreads), 1},
+		{"clientManagerThreadPoolQueueCapacity", int64(p.ClientQueue), 1},
+		{"consumerManageThreadPoolNums", int64(p.ConsumerThreads), 1},
+		{"consumerManagerThreadPoolQueueCapacity", int64(p.ConsumerQueue), 1},
+		{"heartbeatThreadPoolNums", int64(p.HeartbeatThreads), 1},
+		{"heartbeatThreadPoolQueueCapacity", int64(p.HeartbeatQueue), 1},
+		{"defaultTopicQueueNums", int64(c.DefaultTopicQueueNums), 1},
+		{"splitMetadataSize", int64(c.SplitMetadataSize), 1},
+		{"channelExpiredTimeout", int64(c.ChannelExpired), 1},
+		{"flushConsumerOffsetInterval", int64(c.FlushConsumerOffset), 1},
+		{"maxParkedPulls", int64(c.MaxParkedPulls), 1},
+		{"registerBrokerTimeoutMills", int64(c.RegisterTimeout), 1},
+		{"reviveQueueNum", int64(c.ReviveQueueNum), 1},
+	}
+}

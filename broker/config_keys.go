@@ -1,0 +1,153 @@
+package broker
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// keysText is the table of all keys that an Apache 5.5.0 broker reads from
+// broker.conf, one a line: origin, key, type, default, and why the key has no
+// effect here ("-" when it has: it is bound by a `conf` tag).
+//
+//go:embed keys.txt
+var keysText string
+
+// apacheKey is one row of that table.
+type apacheKey struct {
+	Origin  string // broker, store, server, client, auth
+	Key     string
+	Type    string // int, long, boolean, double, String
+	Default string
+	Reason  string // key of noEffectReasons, "" when the key is effective
+}
+
+var apacheKeys = sync.OnceValue(func() map[string]apacheKey {
+	m := map[string]apacheKey{}
+	for line := range strings.Lines(keysText) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		k := apacheKey{Origin: f[0], Key: f[1], Type: f[2], Default: f[3], Reason: f[4]}
+		if k.Reason == "-" {
+			k.Reason = ""
+		}
+		m[k.Key] = k
+	}
+	return m
+})
+
+// noEffectReasons say why a key that Apache knows has no effect here.
+var noEffectReasons = map[string]string{
+	"acting":       "needs replicas, which are not served yet",
+	"aclv1":        "access control is not served yet",
+	"addrserver":   "name servers are not fetched from an address server; give namesrvAddr",
+	"auth":         "authentication and authorization are not served yet",
+	"broadcast":    "the offsets of broadcast clients behind a proxy are not kept",
+	"cold":         "control of cold reads is not served",
+	"compaction":   "compaction topics are not served",
+	"container":    "there is no broker container",
+	"controller":   "controller mode is not served yet",
+	"cqext":        "consume queue extension files are not served yet",
+	"delay":        "delayed messages are not served yet",
+	"dledger":      "the DLedger commit log is not served",
+	"filter":       "SQL92 filters are not served yet",
+	"flow":         "requests take another path here and need no such setting",
+	"graceful":     "requests in flight are always answered at a stop; GO_AWAY is not sent",
+	"ha":           "replication is not served yet",
+	"jvm":          "concerns the Java process",
+	"lb":           "server-side load balancing is not served yet",
+	"lite":         "lite topics are not served",
+	"lmq":          "light message queues are not limited",
+	"log":          "the log is written, mapped and cleaned in another way here",
+	"metrics":      "metrics have flags of their own (mqx broker start --metrics)",
+	"netty":        "concerns Netty",
+	"nettythreads": "does not apply: requests run on event loops (serverSelectorThreads) and the pools of their class",
+	"notify":       "members are always told at once",
+	"offsetclean":  "offsets of a deleted topic go with the topic",
+	"plugin":       "store plug-ins are Java classes",
+	"pop":          "pop consumption is not served yet",
+	"proxy":        "outgoing connections through a SOCKS proxy are not served",
+	"readonly":     "further commit log directories are not served",
+	"recall":       "timer messages and their recall are not served yet",
+	"recovery":     "recovery always covers what this asks for",
+	"register":     "every registration carries the whole table or the changed topics, uncompressed",
+	"reply":        "request and reply messages are not served yet",
+	"rocksdb":      "RocksDB stores are not served",
+	"self":         "set by the start itself",
+	"slow":         "slow groups are not switched off",
+	"static":       "static topics are not served",
+	"staticsub":    "subscriptions come from the clients",
+	"stats":        "statistics are kept in another way here",
+	"timer":        "timer messages are not served yet",
+	"trans":        "transactional messages are not served yet",
+	"unused":       "Apache does not use it either",
+}
+
+// refusal is a key that stops the start: it changes durability, replication,
+// security or where data lies, and what it asks for is not served.
+type refusal struct {
+	Key string
+	// Promises reports whether this value asks for what is not served.
+	Promises func(value string) bool
+	Why      string
+}
+
+func isTrue(v string) bool     { return strings.EqualFold(strings.TrimSpace(v), "true") }
+func notEmpty(v string) bool   { return strings.TrimSpace(v) != "" }
+func aboveOne(v string) bool   { v = strings.TrimSpace(v); return v != "" && v != "1" && v != "0" }
+func isSlave(v string) bool    { return strings.TrimSpace(v) == "SLAVE" }
+func isSeveral(v string) bool  { return strings.Contains(v, ",") }
+func notV1(v string) bool      { v = strings.TrimSpace(v); return v != "" && v != "v1" }
+func notDefault(v string) bool { v = strings.TrimSpace(v); return v != "" && v != "default" }
+
+// refusals is the list. Each row has a test.
+var refusals = []refusal{
+	{"brokerRole", isSlave, "replicas are not served yet: this broker would keep no copy of its master"},
+	{"totalReplicas", aboveOne, "replication is not served yet: there would be one copy"},
+	{"inSyncReplicas", aboveOne, "replication is not served yet: messages would be acknowledged with one copy"},
+	{"minInSyncReplicas", aboveOne, "replication is not served yet: messages would be acknowledged with one copy"},
+	{"allAckInSyncStateSet", isTrue, "replication is not served yet: messages would be acknowledged with one copy"},
+	{"duplicationEnable", isTrue, "duplication between masters is not served"},
+	{"enableControllerMode", isTrue, "controller mode is not served yet: no replica would take over"},
+	{"enableDLegerCommitLog", isTrue, "the DLedger commit log is not served: there would be one copy"},
+	{"enableSlaveActingMaster", isTrue, "acting masters are not served yet"},
+	{"enableRemoteEscape", isTrue, "acting masters are not served yet"},
+	{"aclEnable", isTrue, "access control is not served yet: everybody could read and write"},
+	{"authenticationEnabled", isTrue, "authentication is not served yet: everybody could read and write"},
+	{"authorizationEnabled", isTrue, "authorization is not served yet: everybody could read and write"},
+	{"migrateAuthFromV1Enabled", isTrue, "access control is not served yet: everybody could read and write"},
+	{"storeType", notDefault, "this store type is not served: its messages would not be found"},
+	{"configManagerVersion", notV1, "metadata in RocksDB are not served: topics, groups and offsets would not be found"},
+	{"useSingleRocksDBForAllConfigs", isTrue, "metadata in RocksDB are not served: topics, groups and offsets would not be found"},
+	{"messageStorePlugIn", notEmpty, "store plug-ins are Java classes: messages would bypass them"},
+	{"storePathCommitLog", isSeveral, "several commit log directories are not served: messages in the others would not be found"},
+	{"readOnlyCommitLogStorePaths", notEmpty, "further commit log directories are not served: messages in them would not be found"},
+	{"rocksdbCQDoubleWriteEnable", isTrue, "RocksDB consume queues are not served: they would fall behind"},
+	{"transRocksDBEnable", isTrue, "RocksDB stores are not served: half messages would not be found"},
+	{"timerRocksDBEnable", isTrue, "RocksDB stores are not served: timer messages would not be found"},
+	{"indexRocksDBEnable", isTrue, "RocksDB stores are not served: the index would not be found"},
+	{"popConsumerKVServiceInit", isTrue, "RocksDB stores are not served: pop records would not be found"},
+	{"popConsumerKVServiceEnable", isTrue, "RocksDB stores are not served: pop records would not be found"},
+	{"enableConsumeQueueExt", isTrue, "consume queue extension files are not served yet: they would fall behind"},
+}
+
+// UnsupportedError is a configuration that promises what is not served. Its
+// exit code is that of wrong usage.
+type UnsupportedError struct {
+	File string
+	Line int // 0 when the value did not come from a file
+	Key  string
+	Val  string
+	Why  string
+}
+
+func (e *UnsupportedError) Error() string {
+	at := e.File
+	if e.Line > 0 {
+		at = fmt.Sprintf("%s:%d", e.File, e.Line)
+	}
+	if at != "" {
+		at += ": "
+	}
+	return fmt.Sprintf("%s%s=%s is not supported: %s (--allow-unsupported %s starts without it)", at, e.Key, e.Val, e.Why, e.Key)
+}
