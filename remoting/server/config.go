@@ -1,0 +1,124 @@
+package server
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"mqx/remoting"
+)
+
+// Defaults of Config.
+const (
+	DefaultIdleTimeout      = 120 * time.Second
+	DefaultFirstByteTimeout = 5 * time.Second
+	DefaultOutboundSoft     = 1 << 20
+	DefaultOutboundHard     = 32 << 20
+	DefaultOutboundTotal    = 128 << 20
+	DefaultInboundTotal     = 128 << 20
+)
+
+// Config of a Server. The zero value of a field means its default.
+type Config struct {
+	// Addr is host:port to listen on; an empty host means every address, port
+	// 0 a free one. An IPv6 host stands in brackets.
+	Addr string
+	// Loops is the number of event loops (serverSelectorThreads), default the
+	// number of cores.
+	Loops int
+	// MaxConnections and MaxConnectionsPerIP bound the open connections, in
+	// all and from one address. 0 derives them from the descriptor limit, a
+	// negative value means no limit but that. Ignored when Limits is set.
+	MaxConnections, MaxConnectionsPerIP int
+	// Limits is the count of connections to share between servers of one
+	// process; nil means one of its own.
+	Limits *Limits
+	// IdleTimeout closes a connection on which no whole frame came and no
+	// byte of an answer left for that long (serverChannelMaxIdleTimeSeconds),
+	// default 120 s. Negative: never.
+	IdleTimeout time.Duration
+	// FirstByteTimeout closes a connection that sends nothing after it was
+	// accepted or that does not finish its TLS handshake, default 5 s.
+	FirstByteTimeout time.Duration
+	// MaxFrame is the largest frame accepted in bytes, default remoting.MaxFrame.
+	MaxFrame int
+	// OutboundSoft is the number of unsent bytes from which on Conn.Writable
+	// is false; OutboundHard that at which the connection is closed.
+	// OutboundTotal bounds the unsent bytes of all connections: above it a
+	// connection over its soft limit is closed.
+	OutboundSoft, OutboundHard, OutboundTotal int64
+	// InboundTotal bounds the bytes of requests that wait or run and of
+	// frames that are not complete yet, over all connections. Above it new
+	// requests are answered SYSTEM_BUSY.
+	InboundTotal int64
+	// SendBuffer and ReceiveBuffer set SO_SNDBUF and SO_RCVBUF in bytes; 0
+	// leaves them to the system.
+	SendBuffer, ReceiveBuffer int
+	// Serialize is the header encoding of everything that the server writes;
+	// the encoding of a request is never mirrored.
+	Serialize remoting.Serialize
+	// TLS says what happens to a connection that starts with a TLS handshake.
+	TLS TLSConfig
+	// Logger, default slog.Default().
+	Logger *slog.Logger
+	// OnOpen is called once the first bytes of a connection have shown what
+	// it is (after the TLS handshake), OnClose once for each connection that
+	// OnOpen saw. Both run on the connection's loop and must not block.
+	OnOpen  func(*Conn)
+	OnClose func(c *Conn, reason error)
+	// OnWritable is called when a connection whose Writable was false has
+	// sent enough to be writable again. It must not block. May be nil.
+	OnWritable func(*Conn)
+}
+
+func (c *Config) setDefaults() {
+	if c.IdleTimeout == 0 {
+		c.IdleTimeout = DefaultIdleTimeout
+	}
+	if c.FirstByteTimeout == 0 {
+		c.FirstByteTimeout = DefaultFirstByteTimeout
+	}
+	if c.MaxFrame == 0 {
+		c.MaxFrame = remoting.MaxFrame
+	}
+	if c.OutboundSoft == 0 {
+		c.OutboundSoft = DefaultOutboundSoft
+	}
+	if c.OutboundHard == 0 {
+		c.OutboundHard = max(DefaultOutboundHard, c.OutboundSoft)
+	}
+	if c.OutboundTotal == 0 {
+		c.OutboundTotal = max(DefaultOutboundTotal, c.OutboundHard)
+	}
+	if c.InboundTotal == 0 {
+		c.InboundTotal = max(DefaultInboundTotal, int64(c.MaxFrame))
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+}
+
+// Validate reports the first value that a server cannot be started with.
+func (c *Config) Validate() error {
+	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
+		return fmt.Errorf("cannot listen on %q: %w", c.Addr, err)
+	}
+	if strings.Contains(c.Addr, "%") {
+		return fmt.Errorf("cannot listen on %q: an address with a zone", c.Addr)
+	}
+	if c.Loops < 0 || c.Loops > maxLoops {
+		return fmt.Errorf("cannot run %d event loops: 0 to %d are possible", c.Loops, maxLoops)
+	}
+	if c.MaxFrame < 0 || c.MaxFrame > remoting.MaxFrame {
+		return fmt.Errorf("cannot accept frames of %d bytes: the limit is %d", c.MaxFrame, remoting.MaxFrame)
+	}
+	if c.OutboundSoft < 0 || c.OutboundHard < 0 || c.OutboundHard > 0 && c.OutboundHard < c.OutboundSoft {
+		return fmt.Errorf("cannot bound unsent bytes at %d (soft) and %d (hard)", c.OutboundSoft, c.OutboundHard)
+	}
+	return c.TLS.Validate()
+}
+
+// maxLoops is the most event loops gnet runs.
+const maxLoops = 256
