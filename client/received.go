@@ -1,27 +1,15 @@
 package client
 
 import (
-	"net/netip"
-	"time"
-
 	"mqx/message"
 	"mqx/remoting"
 )
 
-// Received is a message as it came from a broker, its body decompressed.
+// Received is a message as it came from a broker, decompressed, with the queue it came
+// from and the two ids it goes by.
 type Received struct {
-	message.Message
-	Queue          remoting.MessageQueue
-	QueueOffset    int64
-	PhysicalOffset int64
-	MessageID      string // unique id of the producer, else OffsetID
-	OffsetID       string
-	SysFlag        int32 // as stored, with the compression bit cleared when the body was decompressed
-	BornTime       time.Time
-	StoreTime      time.Time
-	BornHost       netip.AddrPort
-	StoreHost      netip.AddrPort
-	ReconsumeTimes int32
-	StoreSize      int32
-	BodyCRC        uint32
+	message.Received
+	Queue     remoting.MessageQueue
+	MessageID string // unique id of the producer; OffsetID where it has none
+	OffsetID  string // id by which the broker finds the record
 }
