@@ -1,0 +1,267 @@
+package broker
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mqx/broker/stats"
+	"mqx/internal/fastjson"
+	"mqx/internal/jsonfile"
+	"mqx/internal/vfs"
+	"mqx/remoting"
+)
+
+// maxTopics bounds the topics of a broker: beyond it none is created.
+const maxTopics = 200_000
+
+// topic is one topic as it stands. It is replaced, never changed, apart from
+// saved.
+type topic struct {
+	remoting.TopicConfig
+	name  []byte
+	saved atomic.Bool // topics.json on disk holds it
+	// lastQueue spreads sends without a queue.
+	lastQueue atomic.Uint32
+
+	puts, putBytes *stats.Counter
+}
+
+// topicTable is all topics of the broker. Safe to share.
+type topicTable struct {
+	rules systemTopicRules
+	fsys  vfs.FS
+	path  string
+	now   func() time.Time
+	stats *stats.Set
+	log   *slog.Logger
+	saver *saver
+	// onChange is told the names that changed, after the table holds them.
+	onChange func(names []string)
+
+	mu struct {
+		sync.RWMutex
+		topics  map[string]*topic
+		version remoting.DataVersion
+	}
+}
+
+func newTopicTable(rules systemTopicRules, fsys vfs.FS, path string, now func() time.Time, st *stats.Set, log *slog.Logger) *topicTable {
+	t := &topicTable{rules: rules, fsys: fsys, path: path, now: now, stats: st, log: log, onChange: func([]string) {}}
+	t.saver = newSaver(t.write)
+	t.mu.topics = map[string]*topic{}
+	t.mu.version = remoting.NewDataVersion(now())
+	return t
+}
+
+// Load reads topics.json (or its backup) over the system topics. It writes
+// nothing when the file already held them.
+func (t *topicTable) Load() error {
+	for _, c := range systemTopics(t.rules) {
+		t.mu.topics[c.TopicName] = t.newTopic(c)
+	}
+	var read remoting.TopicConfigTable
+	src, err := jsonfile.Load(t.fsys, t.path, func(b []byte) error {
+		read = remoting.TopicConfigTable{}
+		return fastjson.Unmarshal(b, &read)
+	})
+	if err != nil {
+		return err
+	}
+	if src == jsonfile.Backup {
+		t.log.Warn("topics were loaded from the backup", "file", t.path)
+	}
+	for name, c := range read.TopicConfigTable {
+		if name == "TBW102" && !t.rules.AutoCreate {
+			continue // the template goes when topics are not created by sends
+		}
+		if c.Attributes == nil {
+			c.Attributes = map[string]string{}
+		}
+		c.TopicName = name
+		nt := t.newTopic(c)
+		nt.saved.Store(true)
+		t.mu.topics[name] = nt
+	}
+	if src != jsonfile.None {
+		t.mu.version = read.DataVersion
+	}
+	if !t.allSaved() {
+		if err := t.saver.Save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *topicTable) allSaved() bool {
+	for _, tp := range t.mu.topics {
+		if !tp.saved.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *topicTable) newTopic(c remoting.TopicConfig) *topic {
+	return &topic{
+		TopicConfig: c,
+		name:        []byte(c.TopicName),
+		puts:        t.stats.Counter(stats.TopicPutNums, c.TopicName),
+		putBytes:    t.stats.Counter(stats.TopicPutSize, c.TopicName),
+	}
+}
+
+// Get returns a topic, nil when there is none.
+func (t *topicTable) Get(name string) *topic {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.mu.topics[name]
+}
+
+// GetBytes is Get without a conversion.
+func (t *topicTable) GetBytes(name []byte) *topic {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.mu.topics[string(name)]
+}
+
+// Len is the number of topics.
+func (t *topicTable) Len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return len(t.mu.topics)
+}
+
+// All returns the configurations, by name, and the version they have.
+func (t *topicTable) All() ([]remoting.TopicConfig, remoting.DataVersion) {
+	t.mu.RLock()
+	out := make([]remoting.TopicConfig, 0, len(t.mu.topics))
+	for _, tp := range t.mu.topics {
+		out = append(out, tp.TopicConfig)
+	}
+	v := t.mu.version
+	t.mu.RUnlock()
+	slices.SortFunc(out, func(a, b remoting.TopicConfig) int {
+		if a.TopicName < b.TopicName {
+			return -1
+		}
+		return 1
+	})
+	return out, v
+}
+
+// Version is the data version of the table.
+func (t *topicTable) Version() remoting.DataVersion {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.mu.version
+}
+
+// Put creates or changes topics. Those that stand already as given are left;
+// changed are the others. done is called once, when the table on disk holds
+// them all or the write failed. With nothing changed done is called at once.
+func (t *topicTable) Put(configs []remoting.TopicConfig, done func(error)) (changed []string) {
+	t.mu.Lock()
+	for _, c := range configs {
+		old := t.mu.topics[c.TopicName]
+		if old != nil && sameTopic(old.TopicConfig, c) {
+			continue
+		}
+		nt := t.newTopic(c)
+		nt.saved.Store(old != nil && old.saved.Load())
+		t.mu.topics[c.TopicName] = nt
+		t.mu.version = t.mu.version.NextVersion(t.now())
+		changed = append(changed, c.TopicName)
+	}
+	t.mu.Unlock()
+	if len(changed) == 0 {
+		done(nil)
+		return nil
+	}
+	t.onChange(changed)
+	t.saver.Then(done)
+	return changed
+}
+
+// PutIfAbsent is Put for one topic that a send creates: an existing one wins.
+func (t *topicTable) PutIfAbsent(c remoting.TopicConfig) (*topic, error) {
+	t.mu.Lock()
+	if old := t.mu.topics[c.TopicName]; old != nil {
+		t.mu.Unlock()
+		return old, nil
+	}
+	if len(t.mu.topics) >= maxTopics {
+		t.mu.Unlock()
+		return nil, fmt.Errorf("the broker has %d topics, which is the limit", maxTopics)
+	}
+	nt := t.newTopic(c)
+	t.mu.topics[c.TopicName] = nt
+	t.mu.version = t.mu.version.NextVersion(t.now())
+	t.mu.Unlock()
+	t.log.Info("topic created", "topic", c.TopicName, "queues", c.WriteQueueNums, "perm", c.Perm)
+	t.onChange([]string{c.TopicName})
+	t.saver.Then(func(err error) {
+		if err != nil {
+			t.log.Error("a created topic could not be saved", "topic", c.TopicName, "error", err)
+		}
+	})
+	return nt, nil
+}
+
+// Delete removes topics and reports which existed. done as in Put.
+func (t *topicTable) Delete(names []string, done func(error)) (gone []string) {
+	t.mu.Lock()
+	for _, n := range names {
+		if t.mu.topics[n] != nil {
+			delete(t.mu.topics, n)
+			t.mu.version = t.mu.version.NextVersion(t.now())
+			gone = append(gone, n)
+		}
+	}
+	t.mu.Unlock()
+	if len(gone) == 0 {
+		done(nil)
+		return nil
+	}
+	t.stats.Remove(func(name, key string) bool {
+		return (name == stats.TopicPutNums || name == stats.TopicPutSize) && slices.Contains(gone, key)
+	})
+	t.onChange(gone)
+	t.saver.Then(done)
+	return gone
+}
+
+// write saves the whole table once.
+func (t *topicTable) write() error {
+	t.mu.RLock()
+	table := remoting.TopicConfigTable{DataVersion: t.mu.version, TopicConfigTable: make(map[string]remoting.TopicConfig, len(t.mu.topics))}
+	held := make([]*topic, 0, len(t.mu.topics))
+	for name, tp := range t.mu.topics {
+		table.TopicConfigTable[name] = tp.TopicConfig
+		held = append(held, tp)
+	}
+	t.mu.RUnlock()
+	b, err := fastjson.MarshalPretty(table)
+	if err != nil {
+		return err
+	}
+	if err := jsonfile.Save(t.fsys, t.path, b); err != nil {
+		t.log.Error("topics could not be saved", "file", t.path, "error", err)
+		return err
+	}
+	for _, tp := range held {
+		tp.saved.Store(true)
+	}
+	return nil
+}
+
+func sameTopic(a, b remoting.TopicConfig) bool {
+	return a.TopicName == b.TopicName && a.Perm == b.Perm && a.ReadQueueNums == b.ReadQueueNums &&
+		a.WriteQueueNums == b.WriteQueueNums && a.Order == b.Order && a.TopicFilterType == b.TopicFilterType &&
+		a.TopicSysFlag == b.TopicSysFlag && maps.Equal(a.Attributes, b.Attributes)
+}
