@@ -59,6 +59,11 @@ type Command struct {
 // Reset clears c for reuse and keeps its buffers.
 func (c *Command) Reset() {
 	clear(c.Fields[:cap(c.Fields)])
+	c.reuse()
+}
+
+// reuse is Reset without letting go of what old fields point to.
+func (c *Command) reuse() {
 	*c = Command{Fields: c.Fields[:0], scratch: c.scratch[:0]}
 }
 

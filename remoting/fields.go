@@ -63,10 +63,11 @@ func (f Fields) Bool(key string) (v, ok bool) {
 	return ok && parseBool(b), ok
 }
 
-// Set sets key to value, replacing an earlier value.
-func (f *Fields) Set(key, value string) { f.SetBytes(key, []byte(value)) }
+// Set sets key to value, replacing an earlier value. Nothing is copied: the
+// bytes of a field must never be written to.
+func (f *Fields) Set(key, value string) { f.SetBytes(key, readOnly(value)) }
 
-// SetBytes is Set for bytes, which f keeps.
+// SetBytes is Set for bytes.
 func (f *Fields) SetBytes(key string, value []byte) {
 	if value == nil {
 		value = []byte{}
@@ -77,7 +78,7 @@ func (f *Fields) SetBytes(key string, value []byte) {
 			return
 		}
 	}
-	*f = append(*f, Field{Key: []byte(key), Value: value})
+	*f = append(*f, Field{Key: readOnly(key), Value: value})
 }
 
 // SetInt sets key to a number.

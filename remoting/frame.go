@@ -1,6 +1,10 @@
 package remoting
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
 
 // Limits of a frame. A frame that passes one of them is refused.
 const (
@@ -12,30 +16,125 @@ const (
 	MaxHeaderFields = 1024
 )
 
+// prefixLen is the length of what stands before the header: the frame length,
+// the serialize type and the header length.
+const prefixLen = 8
+
 // Reasons why a frame is refused. After any of them the connection cannot be
 // used further.
 var (
-	ErrFrameTooLarge = errors.New("frame exceeds the limit")
-	ErrFrameTooShort = errors.New("frame is shorter than its own header")
-	ErrFrameNegative = errors.New("frame length is negative")
+	ErrFrameTooLarge    = errors.New("frame exceeds the limit")
+	ErrFrameTooShort    = errors.New("frame is shorter than its own header")
+	ErrFrameNegative    = errors.New("frame length is negative")
+	ErrHeaderTooLarge   = errors.New("frame header exceeds the limit")
+	ErrTooManyFields    = errors.New("frame header has too many fields")
+	ErrUnknownSerialize = errors.New("unknown serialize type of the frame header")
 )
+
+// Reasons why a command cannot be written with the binary header.
+var (
+	ErrCodeTooWide  = errors.New("code does not fit the 16 bits of a ROCKETMQ header")
+	ErrFieldTooLong = errors.New("field name does not fit a ROCKETMQ header")
+)
+
+// HeaderError is a frame header that cannot be read.
+type HeaderError struct {
+	Serialize Serialize
+	Offset    int    // bytes from the start of the header
+	What      string // what is wrong there
+}
+
+func (e *HeaderError) Error() string {
+	return fmt.Sprintf("cannot read %s header at byte %d: %s", e.Serialize, e.Offset, e.What)
+}
 
 // FrameLen returns the whole length of the frame that b starts with, the
 // 4 bytes of its length field included. ok is false when b is shorter than
 // the length field. A length that no frame may have is an error.
-func FrameLen(b []byte) (n int, ok bool, err error) { panic("not yet") }
+func FrameLen(b []byte) (n int, ok bool, err error) {
+	if len(b) < 4 {
+		return 0, false, nil
+	}
+	rest := int32(binary.BigEndian.Uint32(b))
+	switch {
+	case rest < 0:
+		return 0, true, ErrFrameNegative
+	case rest > MaxFrame-4:
+		return 0, true, ErrFrameTooLarge
+	case rest < 4:
+		return 0, true, ErrFrameTooShort
+	}
+	return int(rest) + 4, true, nil
+}
 
 // Decode reads a whole frame, starting with its length field, into c and
 // overwrites it. Fields and Body alias frame; JSON strings with escapes go to
 // a buffer of c. Nothing is allocated when c has been used before and the
 // header has no remark.
-func (c *Command) Decode(frame []byte) error { panic("not yet") }
+func (c *Command) Decode(frame []byte) error {
+	n, ok, err := FrameLen(frame)
+	if err != nil {
+		return err
+	}
+	if !ok || n != len(frame) {
+		return ErrFrameTooShort
+	}
+	headerLen := int(frame[5])<<16 | int(frame[6])<<8 | int(frame[7])
+	if headerLen > n-prefixLen {
+		return ErrFrameTooShort
+	}
+	if headerLen > MaxHeader {
+		return ErrHeaderTooLarge
+	}
+	c.reuse()
+	header := frame[prefixLen : prefixLen+headerLen : prefixLen+headerLen]
+	if body := frame[prefixLen+headerLen:]; len(body) > 0 {
+		c.Body = body
+	}
+	switch c.Serialize = Serialize(frame[4]); c.Serialize {
+	case SerializeJSON:
+		return c.decodeJSON(header)
+	case SerializeROCKETMQ:
+		return c.decodeBinary(header)
+	}
+	return ErrUnknownSerialize
+}
 
 // AppendFrame appends the whole frame of c.
-func (c *Command) AppendFrame(dst []byte, s Serialize) ([]byte, error) { panic("not yet") }
+func (c *Command) AppendFrame(dst []byte, s Serialize) ([]byte, error) {
+	out, err := c.AppendFrameHeader(dst, s, len(c.Body))
+	if err != nil {
+		return dst, err
+	}
+	return append(out, c.Body...), nil
+}
 
 // AppendFrameHeader appends the length field and the header of a frame whose
 // body of bodyLen bytes the caller writes after it. c.Body is not looked at.
+// On an error dst is returned as it was.
 func (c *Command) AppendFrameHeader(dst []byte, s Serialize, bodyLen int) ([]byte, error) {
-	panic("not yet")
+	start := len(dst)
+	out := append(dst, 0, 0, 0, 0, byte(s), 0, 0, 0)
+	switch s {
+	case SerializeJSON:
+		out = c.appendJSON(out)
+	case SerializeROCKETMQ:
+		var err error
+		if out, err = c.appendBinary(out); err != nil {
+			return dst, err
+		}
+	default:
+		return dst, ErrUnknownSerialize
+	}
+	headerLen := len(out) - start - prefixLen
+	if headerLen > MaxHeader {
+		return dst, ErrHeaderTooLarge
+	}
+	total := prefixLen + headerLen + bodyLen
+	if total > MaxFrame {
+		return dst, ErrFrameTooLarge
+	}
+	binary.BigEndian.PutUint32(out[start:], uint32(total-4))
+	out[start+5], out[start+6], out[start+7] = byte(headerLen>>16), byte(headerLen>>8), byte(headerLen)
+	return out, nil
 }

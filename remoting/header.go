@@ -12,9 +12,9 @@ const (
 
 // RPCHeader holds the fields that requests may carry besides their own.
 type RPCHeader struct {
-	NS     string    `rmq:"ns,omitempty"`    // namespace
-	NSD    Opt[bool] `rmq:"nsd"`             // the names are namespaced already
-	BName  string    `rmq:"bname,omitempty"` // name of the broker that is meant
+	NS     string    `rmq:"ns,omitempty"`      // namespace
+	NSD    Opt[bool] `rmq:"nsd"`               // the names are namespaced already
+	BName  string    `rmq:"bname|n,omitempty"` // name of the broker that is meant; n in send requests with short names
 	Oneway Opt[bool] `rmq:"oway"`
 }
 

@@ -56,7 +56,7 @@ type PullMessageResponseHeader struct {
 	MaxOffset            int64 `rmq:"maxOffset,required"`
 	OffsetDelta          int64 `rmq:"offsetDelta,omitempty"`
 	TopicSysFlag         int32 `rmq:"topicSysFlag"`
-	GroupSysFlag         int32 `rmq:"groupSysFlag,omitempty"`
+	GroupSysFlag         int32 `rmq:"groupSysFlag"`
 	ForbiddenType        int32 `rmq:"forbiddenType,omitempty"`
 }
 

@@ -1,0 +1,403 @@
+package remoting
+
+// ShortSendNames reports whether requests of this code carry the send header
+// with the short field names a to n.
+func ShortSendNames(code int32) bool {
+	return code == ReqSendMessageV2 || code == ReqSendBatchMessage || code == ReqSendReplyMessageV2
+}
+
+// SendMessageView is SendMessageHeader with texts that alias the fields, for
+// the send path: reading it allocates nothing.
+type SendMessageView struct {
+	ProducerGroup         []byte
+	Topic                 []byte
+	DefaultTopic          []byte
+	Properties            []byte
+	BName                 []byte
+	NS                    []byte
+	BornTimestamp         int64
+	DefaultTopicQueueNums int32
+	QueueID               int32
+	SysFlag               int32
+	Flag                  int32
+	ReconsumeTimes        int32
+	MaxReconsumeTimes     Opt[int32]
+	UnitMode              bool
+	Batch                 bool
+	Lo                    Opt[bool]
+	NSD                   Opt[bool]
+	Oneway                Opt[bool]
+}
+
+// sendNames are the long names of the required fields, by short name from a.
+var sendNames = [...]string{
+	"producerGroup", "topic", "defaultTopic", "defaultTopicQueueNums", "queueId", "sysFlag", "bornTimestamp", "flag",
+}
+
+// Short names of the fields that have none on the wire.
+const (
+	shortLo = 0x80 + iota
+	shortNS
+	shortNSD
+	shortOneway
+)
+
+// sendShortName returns the short name of a field of the send header, 0 for
+// other fields.
+func sendShortName(key []byte) byte {
+	if len(key) == 1 {
+		return key[0]
+	}
+	switch string(key) {
+	case "producerGroup":
+		return 'a'
+	case "topic":
+		return 'b'
+	case "defaultTopic":
+		return 'c'
+	case "defaultTopicQueueNums":
+		return 'd'
+	case "queueId":
+		return 'e'
+	case "sysFlag":
+		return 'f'
+	case "bornTimestamp":
+		return 'g'
+	case "flag":
+		return 'h'
+	case "properties":
+		return 'i'
+	case "reconsumeTimes":
+		return 'j'
+	case "unitMode":
+		return 'k'
+	case "maxReconsumeTimes":
+		return 'l'
+	case "batch":
+		return 'm'
+	case "bname":
+		return 'n'
+	case "lo":
+		return shortLo
+	case "ns":
+		return shortNS
+	case "nsd":
+		return shortNSD
+	case "oway":
+		return shortOneway
+	}
+	return 0
+}
+
+// Decode fills v from the fields of a send request, in long or short names. A
+// missing field is reported under its short name when short is set.
+func (v *SendMessageView) Decode(f Fields, short bool) error {
+	*v = SendMessageView{}
+	var seen uint32
+	for i := range f {
+		fd := &f[i]
+		if fd.Value == nil {
+			continue
+		}
+		name := sendShortName(fd.Key)
+		if err := v.set(name, fd); err != nil {
+			return err
+		}
+		if 'a' <= name && name <= 'n' && (len(fd.Value) > 0 || name <= 'c') {
+			seen |= 1 << (name - 'a')
+		}
+	}
+	for i, name := range sendNames {
+		if seen&(1<<i) == 0 {
+			if short {
+				name = string(rune('a' + i))
+			}
+			return &MissingFieldError{Field: name}
+		}
+	}
+	return nil
+}
+
+func (v *SendMessageView) set(name byte, fd *Field) error {
+	switch name {
+	case 'a':
+		v.ProducerGroup = fd.Value
+	case 'b':
+		v.Topic = fd.Value
+	case 'c':
+		v.DefaultTopic = fd.Value
+	case 'd':
+		return int32Field(fd, &v.DefaultTopicQueueNums)
+	case 'e':
+		return int32Field(fd, &v.QueueID)
+	case 'f':
+		return int32Field(fd, &v.SysFlag)
+	case 'g':
+		return int64Field(fd, &v.BornTimestamp)
+	case 'h':
+		return int32Field(fd, &v.Flag)
+	case 'i':
+		v.Properties = fd.Value
+	case 'j':
+		return int32Field(fd, &v.ReconsumeTimes)
+	case 'k':
+		v.UnitMode = parseBool(fd.Value)
+	case 'l':
+		v.MaxReconsumeTimes.OK = len(fd.Value) > 0
+		return int32Field(fd, &v.MaxReconsumeTimes.Value)
+	case 'm':
+		v.Batch = parseBool(fd.Value)
+	case 'n':
+		v.BName = fd.Value
+	case shortLo:
+		v.Lo = Some(parseBool(fd.Value))
+	case shortNS:
+		v.NS = fd.Value
+	case shortNSD:
+		v.NSD = Some(parseBool(fd.Value))
+	case shortOneway:
+		v.Oneway = Some(parseBool(fd.Value))
+	}
+	return nil
+}
+
+// int32Field reads a number; an empty value counts as absent.
+func int32Field(fd *Field, dst *int32) error {
+	if len(fd.Value) == 0 {
+		return nil
+	}
+	n, err := parseInt(fd.Value, 32)
+	if err != nil {
+		return fieldError(fd, err)
+	}
+	*dst = int32(n)
+	return nil
+}
+
+func int64Field(fd *Field, dst *int64) error {
+	if len(fd.Value) == 0 {
+		return nil
+	}
+	n, err := parseInt(fd.Value, 64)
+	if err != nil {
+		return fieldError(fd, err)
+	}
+	*dst = n
+	return nil
+}
+
+// DecodeSend is DecodeHeader for send requests without reflection. short says
+// under which names a missing field is reported; both are read.
+func DecodeSend(f Fields, short bool, h *SendMessageHeader) error {
+	var v SendMessageView
+	if err := v.Decode(f, short); err != nil {
+		return err
+	}
+	*h = SendMessageHeader{
+		ProducerGroup: string(v.ProducerGroup), Topic: string(v.Topic), DefaultTopic: string(v.DefaultTopic),
+		DefaultTopicQueueNums: v.DefaultTopicQueueNums, QueueID: v.QueueID, SysFlag: v.SysFlag,
+		BornTimestamp: v.BornTimestamp, Flag: v.Flag, Properties: string(v.Properties),
+		ReconsumeTimes: v.ReconsumeTimes, UnitMode: v.UnitMode, Batch: v.Batch, MaxReconsumeTimes: v.MaxReconsumeTimes,
+		TopicHeader: TopicHeader{
+			Lo:        v.Lo,
+			RPCHeader: RPCHeader{NS: string(v.NS), NSD: v.NSD, BName: string(v.BName), Oneway: v.Oneway},
+		},
+	}
+	return nil
+}
+
+// EncodeSend sets the fields of a send request, with short names when short is
+// set.
+func EncodeSend(f *Fields, h *SendMessageHeader, short bool) {
+	if !short {
+		EncodeHeader(f, h)
+		return
+	}
+	w := fieldWriter{fields: *f}
+	w.string("a", h.ProducerGroup)
+	w.string("b", h.Topic)
+	w.string("c", h.DefaultTopic)
+	w.int("d", int64(h.DefaultTopicQueueNums))
+	w.int("e", int64(h.QueueID))
+	w.int("f", int64(h.SysFlag))
+	w.int("g", h.BornTimestamp)
+	w.int("h", int64(h.Flag))
+	w.text("i", h.Properties)
+	w.int("j", int64(h.ReconsumeTimes))
+	w.string("k", strconvBool(h.UnitMode))
+	if h.MaxReconsumeTimes.OK {
+		w.int("l", int64(h.MaxReconsumeTimes.Value))
+	}
+	w.string("m", strconvBool(h.Batch))
+	w.text("n", h.BName)
+	w.rest(&h.TopicHeader)
+	*f = w.fields
+}
+
+// rest writes what no short name stands for.
+func (w *fieldWriter) rest(h *TopicHeader) {
+	for _, o := range [...]struct {
+		name string
+		v    Opt[bool]
+	}{{"lo", h.Lo}, {"nsd", h.NSD}, {"oway", h.Oneway}} {
+		if o.v.OK {
+			w.string(o.name, strconvBool(o.v.Value))
+		}
+	}
+	w.text("ns", h.NS)
+}
+
+func strconvBool(v bool) string {
+	if v {
+		return "true"
+	}
+	return "false"
+}
+
+// PullMessageView is PullMessageHeader with texts that alias the fields:
+// reading it allocates nothing.
+type PullMessageView struct {
+	ConsumerGroup        []byte
+	Topic                []byte
+	LiteTopic            []byte
+	Subscription         []byte
+	ExpressionType       []byte
+	ProxyFrowardClientID []byte
+	BName                []byte
+	NS                   []byte
+	QueueOffset          int64
+	CommitOffset         int64
+	SuspendTimeoutMillis int64 // ms
+	SubVersion           int64
+	QueueID              int32
+	MaxMsgNums           int32
+	SysFlag              int32
+	MaxMsgBytes          int32
+	RequestSource        int32
+	Lo                   Opt[bool]
+	NSD                  Opt[bool]
+	Oneway               Opt[bool]
+}
+
+// pullNames are the required fields of a pull request, by bit.
+var pullNames = [...]string{
+	"consumerGroup", "topic", "queueId", "queueOffset", "maxMsgNums", "sysFlag", "commitOffset", "suspendTimeoutMillis", "subVersion",
+}
+
+// Decode fills v from the fields of a pull request.
+func (v *PullMessageView) Decode(f Fields) error {
+	*v = PullMessageView{}
+	var seen uint32
+	for i := range f {
+		fd := &f[i]
+		if fd.Value == nil {
+			continue
+		}
+		bit, err := v.set(fd)
+		if err != nil {
+			return err
+		}
+		if bit >= 0 && (len(fd.Value) > 0 || bit < 2) {
+			seen |= 1 << bit
+		}
+	}
+	for i, name := range pullNames {
+		if seen&(1<<i) == 0 {
+			return &MissingFieldError{Field: name}
+		}
+	}
+	return nil
+}
+
+// set reads one field and returns its bit when it is a required one.
+func (v *PullMessageView) set(fd *Field) (bit int, err error) {
+	switch string(fd.Key) {
+	case "consumerGroup":
+		v.ConsumerGroup = fd.Value
+		return 0, nil
+	case "topic":
+		v.Topic = fd.Value
+		return 1, nil
+	case "queueId":
+		return 2, int32Field(fd, &v.QueueID)
+	case "queueOffset":
+		return 3, int64Field(fd, &v.QueueOffset)
+	case "maxMsgNums":
+		return 4, int32Field(fd, &v.MaxMsgNums)
+	case "sysFlag":
+		return 5, int32Field(fd, &v.SysFlag)
+	case "commitOffset":
+		return 6, int64Field(fd, &v.CommitOffset)
+	case "suspendTimeoutMillis":
+		return 7, int64Field(fd, &v.SuspendTimeoutMillis)
+	case "subVersion":
+		return 8, int64Field(fd, &v.SubVersion)
+	case "maxMsgBytes":
+		return -1, int32Field(fd, &v.MaxMsgBytes)
+	case "requestSource":
+		return -1, int32Field(fd, &v.RequestSource)
+	case "liteTopic":
+		v.LiteTopic = fd.Value
+	case "subscription":
+		v.Subscription = fd.Value
+	case "expressionType":
+		v.ExpressionType = fd.Value
+	case "proxyFrowardClientId":
+		v.ProxyFrowardClientID = fd.Value
+	case "bname":
+		v.BName = fd.Value
+	case "ns":
+		v.NS = fd.Value
+	case "lo":
+		v.Lo = Some(parseBool(fd.Value))
+	case "nsd":
+		v.NSD = Some(parseBool(fd.Value))
+	case "oway":
+		v.Oneway = Some(parseBool(fd.Value))
+	}
+	return -1, nil
+}
+
+// DecodePull is DecodeHeader for pull requests without reflection.
+func DecodePull(f Fields, h *PullMessageHeader) error {
+	var v PullMessageView
+	if err := v.Decode(f); err != nil {
+		return err
+	}
+	*h = PullMessageHeader{
+		ConsumerGroup: string(v.ConsumerGroup), Topic: string(v.Topic), LiteTopic: string(v.LiteTopic),
+		QueueID: v.QueueID, QueueOffset: v.QueueOffset, MaxMsgNums: v.MaxMsgNums, SysFlag: v.SysFlag,
+		CommitOffset: v.CommitOffset, SuspendTimeoutMillis: v.SuspendTimeoutMillis, Subscription: string(v.Subscription),
+		SubVersion: v.SubVersion, ExpressionType: string(v.ExpressionType), MaxMsgBytes: v.MaxMsgBytes,
+		RequestSource: v.RequestSource, ProxyFrowardClientID: string(v.ProxyFrowardClientID),
+		TopicHeader: TopicHeader{
+			Lo:        v.Lo,
+			RPCHeader: RPCHeader{NS: string(v.NS), NSD: v.NSD, BName: string(v.BName), Oneway: v.Oneway},
+		},
+	}
+	return nil
+}
+
+func (w *fieldWriter) sendResponse(h *SendMessageResponseHeader) {
+	w.string("msgId", h.MsgID)
+	w.int("queueId", int64(h.QueueID))
+	w.int("queueOffset", h.QueueOffset)
+	w.text("transactionId", h.TransactionID)
+	w.text("batchUniqId", h.BatchUniqID)
+	w.text("recallHandle", h.RecallHandle)
+}
+
+func (w *fieldWriter) pullResponse(h *PullMessageResponseHeader) {
+	w.int("suggestWhichBrokerId", h.SuggestWhichBrokerID)
+	w.int("nextBeginOffset", h.NextBeginOffset)
+	w.int("minOffset", h.MinOffset)
+	w.int("maxOffset", h.MaxOffset)
+	if h.OffsetDelta != 0 {
+		w.int("offsetDelta", h.OffsetDelta)
+	}
+	w.int("topicSysFlag", int64(h.TopicSysFlag))
+	w.int("groupSysFlag", int64(h.GroupSysFlag))
+	if h.ForbiddenType != 0 {
+		w.int("forbiddenType", int64(h.ForbiddenType))
+	}
+}

@@ -1,0 +1,401 @@
+package remoting
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"strconv"
+
+	"mqx/internal/fastjson"
+)
+
+// maxHeaderDepth bounds the nesting of members that are skipped.
+const maxHeaderDepth = 16
+
+// headerScanner walks a JSON header. It is written for speed on what peers
+// write and lenient for the rest: single quotes, names without quotes, surplus
+// commas, numbers as strings and the other way round.
+type headerScanner struct {
+	h       []byte
+	pos     int
+	scratch []byte // grows; strings with escapes end up here
+}
+
+func (s *headerScanner) fail(what string) error {
+	return &HeaderError{SerializeJSON, s.pos, what}
+}
+
+// decodeJSON reads a JSON header (docs/wire/headers.md).
+func (c *Command) decodeJSON(h []byte) error {
+	s := headerScanner{h: h, scratch: c.scratch[:0]}
+	err := c.scanJSON(&s)
+	c.scratch = s.scratch
+	return err
+}
+
+func (c *Command) scanJSON(s *headerScanner) error {
+	if !s.at('{') {
+		return s.fail("object expected")
+	}
+	s.pos++
+	for first := true; ; first = false {
+		more, err := s.more(first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		key, err := s.key()
+		if err != nil {
+			return err
+		}
+		if err := c.scanMember(s, key); err != nil {
+			return err
+		}
+	}
+	s.space()
+	if s.pos != len(s.h) {
+		return s.fail("unexpected text after the header")
+	}
+	return nil
+}
+
+func (c *Command) scanMember(s *headerScanner, key []byte) error {
+	switch string(key) {
+	case "code":
+		return s.number(&c.Code)
+	case "flag":
+		return s.number(&c.Flag)
+	case "opaque":
+		return s.number(&c.Opaque)
+	case "version":
+		return s.number(&c.Version)
+	case "language":
+		v, quoted, err := s.value()
+		if err == nil && v != nil {
+			c.Language = languageOf(v, quoted)
+		}
+		return err
+	case "remark":
+		v, _, err := s.value()
+		c.Remark = string(v)
+		return err
+	case "extFields":
+		return c.scanFields(s)
+	}
+	_, _, err := s.value()
+	return err
+}
+
+func languageOf(v []byte, quoted bool) Language {
+	switch string(v) {
+	case "JAVA":
+		return LanguageJava
+	case "GO":
+		return LanguageGo
+	}
+	if !quoted {
+		if n, err := parseInt(v, 32); err == nil && n >= 0 && n < int64(len(languageNames)) {
+			return Language(n)
+		}
+	}
+	return ParseLanguage(string(v))
+}
+
+// scanFields reads extFields. A second extFields member replaces the first.
+func (c *Command) scanFields(s *headerScanner) error {
+	c.Fields, c.EmptyFields = c.Fields[:0], false
+	if !s.at('{') {
+		v, _, err := s.value()
+		if err == nil && v != nil {
+			return s.fail("extFields is not an object")
+		}
+		return err
+	}
+	s.pos++
+	for first := true; ; first = false {
+		more, err := s.more(first)
+		if err != nil {
+			return err
+		}
+		if !more {
+			c.EmptyFields = len(c.Fields) == 0
+			return nil
+		}
+		key, err := s.key()
+		if err != nil {
+			return err
+		}
+		value, _, err := s.value()
+		if err != nil {
+			return err
+		}
+		if len(c.Fields) == MaxHeaderFields {
+			return ErrTooManyFields
+		}
+		c.Fields = append(c.Fields, Field{Key: key, Value: value})
+	}
+}
+
+func (s *headerScanner) space() {
+	for s.pos < len(s.h) && s.h[s.pos] <= ' ' {
+		s.pos++
+	}
+}
+
+// at skips blanks and reports whether b comes next.
+func (s *headerScanner) at(b byte) bool {
+	if s.pos < len(s.h) && s.h[s.pos] == b {
+		return true
+	}
+	s.space()
+	return s.pos < len(s.h) && s.h[s.pos] == b
+}
+
+// more steps to the next member; false after the closing brace.
+func (s *headerScanner) more(first bool) (bool, error) {
+	comma := first
+	for s.at(',') {
+		comma = true
+		s.pos++
+	}
+	if s.at('}') {
+		s.pos++
+		return false, nil
+	}
+	if s.pos >= len(s.h) {
+		return false, s.fail("header ends early")
+	}
+	if !comma {
+		return false, s.fail("comma expected")
+	}
+	return true, nil
+}
+
+// key reads a member's name with its colon.
+func (s *headerScanner) key() (key []byte, err error) {
+	if s.at('"') || s.at('\'') {
+		key, err = s.str()
+	} else if key = s.bare(); len(key) == 0 {
+		err = s.fail("name expected")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !s.at(':') {
+		return nil, s.fail("colon expected")
+	}
+	s.pos++
+	return key, nil
+}
+
+// value reads any value: a string without its quotes, another scalar as its
+// text, an object or array as its source. null gives nil.
+func (s *headerScanner) value() (v []byte, quoted bool, err error) {
+	s.space()
+	if s.pos >= len(s.h) {
+		return nil, false, s.fail("header ends early")
+	}
+	switch s.h[s.pos] {
+	case '"', '\'':
+		v, err = s.str()
+		return v, true, err
+	case '{', '[':
+		v, err = s.nested()
+		return v, false, err
+	}
+	v = s.bare()
+	if len(v) == 0 {
+		return nil, false, s.fail("value expected")
+	}
+	if string(v) == "null" {
+		return nil, false, nil
+	}
+	return v, false, nil
+}
+
+func (s *headerScanner) number(dst *int32) error {
+	v, _, err := s.value()
+	if err != nil || len(v) == 0 {
+		return err
+	}
+	n, err := parseInt(v, 32)
+	if err != nil {
+		f, ferr := strconv.ParseFloat(string(v), 64)
+		if ferr != nil || f != math.Trunc(f) || f < math.MinInt32 || f > math.MaxInt32 {
+			return s.fail("32-bit number expected")
+		}
+		n = int64(f)
+	}
+	*dst = int32(n)
+	return nil
+}
+
+// bare reads a token without quotes.
+func (s *headerScanner) bare() []byte {
+	start := s.pos
+	for s.pos < len(s.h) {
+		switch c := s.h[s.pos]; {
+		case c <= ' ', c == ',', c == ':', c == '{', c == '}', c == '[', c == ']', c == '"', c == '\'':
+			return s.h[start:s.pos:s.pos]
+		}
+		s.pos++
+	}
+	return s.h[start:s.pos:s.pos]
+}
+
+// str reads a quoted string: a slice of the header, or of the scratch buffer
+// when it has escapes.
+func (s *headerScanner) str() ([]byte, error) {
+	quote, start := s.h[s.pos], s.pos+1
+	end := stringEnd(s.h, start, quote)
+	if end < len(s.h) && s.h[end] == quote {
+		s.pos = end + 1
+		return s.h[start:end:end], nil
+	}
+	for end < len(s.h) && s.h[end] != quote {
+		end = stringEnd(s.h, min(end+2, len(s.h)), quote) // over the escape
+	}
+	if end >= len(s.h) {
+		return nil, s.fail("string without an end")
+	}
+	from := len(s.scratch)
+	out, bad := fastjson.AppendUnescaped(s.scratch, s.h[start:end])
+	if bad >= 0 {
+		s.pos = start + bad
+		return nil, s.fail("unknown escape")
+	}
+	s.scratch, s.pos = out, end+1
+	return out[from:len(out):len(out)], nil
+}
+
+// stringEnd returns the place of the next quote or backslash from i on,
+// len(b) when there is none.
+func stringEnd(b []byte, i int, quote byte) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quotes := ones * uint64(quote)
+	for ; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		q, e := w^quotes, w^(ones*'\\')
+		// The lowest marked byte is exact, the ones above may be wrong.
+		if hit := ((q - ones) &^ q & highs) | ((e - ones) &^ e & highs); hit != 0 {
+			return i + bits.TrailingZeros64(hit)/8
+		}
+	}
+	for ; i < len(b) && b[i] != quote && b[i] != '\\'; i++ {
+	}
+	return i
+}
+
+// nested reads over an object or array without recursion.
+func (s *headerScanner) nested() ([]byte, error) {
+	start, depth := s.pos, 0
+	for s.pos < len(s.h) {
+		switch s.h[s.pos] {
+		case '{', '[':
+			if depth++; depth > maxHeaderDepth {
+				return nil, s.fail("nested too deep")
+			}
+		case '}', ']':
+			if depth--; depth == 0 {
+				s.pos++
+				return s.h[start:s.pos:s.pos], nil
+			}
+		case '"', '\'':
+			mark := len(s.scratch)
+			if _, err := s.str(); err != nil {
+				return nil, err
+			}
+			s.scratch = s.scratch[:mark]
+			continue
+		}
+		s.pos++
+	}
+	return nil, s.fail("header ends early")
+}
+
+// appendJSON appends the JSON header of c as Java writes it: members by name,
+// no null members.
+func (c *Command) appendJSON(dst []byte) []byte {
+	dst = append(dst, `{"code":`...)
+	dst = strconv.AppendInt(dst, int64(c.Code), 10)
+	if len(c.Fields) > 0 || c.EmptyFields {
+		dst = append(dst, `,"extFields":{`...)
+		first := true
+		for _, f := range c.Fields {
+			if f.Value == nil {
+				continue
+			}
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = fastjson.AppendString(dst, f.Key)
+			dst = append(dst, ':')
+			dst = fastjson.AppendString(dst, f.Value)
+		}
+		dst = append(dst, '}')
+	}
+	dst = append(dst, `,"flag":`...)
+	dst = strconv.AppendInt(dst, int64(c.Flag), 10)
+	dst = append(dst, `,"language":"`...)
+	dst = append(dst, c.Language.wireName()...)
+	dst = append(dst, `","opaque":`...)
+	dst = strconv.AppendInt(dst, int64(c.Opaque), 10)
+	if c.Remark != "" {
+		dst = append(dst, `,"remark":`...)
+		dst = fastjson.AppendString(dst, c.Remark)
+	}
+	dst = append(dst, `,"serializeTypeCurrentRPC":"JSON","version":`...)
+	dst = strconv.AppendInt(dst, int64(c.Version), 10)
+	return append(dst, '}')
+}
+
+var errNotANumber = strconv.ErrSyntax
+
+// parseInt reads a decimal number of at most bits bits.
+func parseInt(b []byte, bitSize int) (int64, error) {
+	if len(b) == 0 {
+		return 0, errNotANumber
+	}
+	digits, neg := b, false
+	if b[0] == '-' || b[0] == '+' {
+		digits, neg = b[1:], b[0] == '-'
+	}
+	if len(digits) == 0 || len(digits) > 19 {
+		return 0, numberError(digits)
+	}
+	var n uint64
+	for _, c := range digits {
+		if c -= '0'; c > 9 {
+			return 0, errNotANumber
+		} else {
+			n = n*10 + uint64(c)
+		}
+	}
+	limit := uint64(1)<<(bitSize-1) - 1
+	if neg {
+		if n > limit+1 {
+			return 0, strconv.ErrRange
+		}
+		return -int64(n), nil
+	}
+	if n > limit {
+		return 0, strconv.ErrRange
+	}
+	return int64(n), nil
+}
+
+func numberError(digits []byte) error {
+	if len(digits) > 0 && len(bytes.Trim(digits, "0123456789")) == 0 {
+		return strconv.ErrRange
+	}
+	return errNotANumber
+}
+
+// parseBool is true for "true" in any case, as in Java.
+func parseBool(b []byte) bool {
+	return len(b) == 4 && b[0]|0x20 == 't' && b[1]|0x20 == 'r' && b[2]|0x20 == 'u' && b[3]|0x20 == 'e'
+}
