@@ -10,41 +10,62 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mqx/internal/clock"
+	"mqx/internal/props"
+	"mqx/internal/vfs"
+	"mqx/remoting"
+	"mqx/remoting/server"
 )
 
-// Config is the configuration of a name server. Fields with a `conf` tag are bound
-// from a namesrv.conf by internal/props under that key; names and defaults are Apache's.
-// Start from DefaultConfig: the zero value is not valid.
+// Config is the configuration of a name server. The `conf` tags are the keys of
+// Apache's namesrv.conf; names and defaults are Apache's where the comment does not
+// say "ours". Start from DefaultConfig: the zero value is not valid.
 type Config struct {
-	// RocketmqHome is accepted because Apache requires it; nothing is read from there.
+	// Clock, FS, Logger: nil means clock.System, vfs.OS and slog.Default().
+	Clock  clock.Clock
+	FS     vfs.FS
+	Logger *slog.Logger
+	// Source is the file the configuration was read from, "" without one.
+	// UPDATE_NAMESRV_CONFIG writes changed keys there.
+	Source string
+	// AllowUnsupported are the keys for which --allow-unsupported was given.
+	AllowUnsupported []string
+
+	Service
+	Network
+	TLS TLS
+
+	loaded loadedKeys
+}
+
+// Service is what the name server does.
+type Service struct {
+	// RocketmqHome is required by Apache; nothing is read from there.
 	RocketmqHome string `conf:"rocketmqHome"`
 	// KVConfigPath is the file of the key-value table. A leading "~/" is the home directory.
 	KVConfigPath string `conf:"kvConfigPath"`
-	// ConfigStorePath is written by UPDATE_NAMESRV_CONFIG when the server was started
-	// without a configuration file.
+	// ConfigStorePath takes the keys that UPDATE_NAMESRV_CONFIG changes when there is
+	// no Source.
 	ConfigStorePath string `conf:"configStorePath"`
-	// ProductEnvName belongs to ClusterTest.
-	ProductEnvName string `conf:"productEnvName"`
-	// ClusterTest would ask another environment for unknown topics; it has no effect here.
-	ClusterTest bool `conf:"clusterTest"`
 	// OrderMessageEnable puts the ORDER_TOPIC_CONFIG entry of a topic into its route.
 	OrderMessageEnable bool `conf:"orderMessageEnable"`
-	// ReturnOrderTopicConfigToBroker puts the whole ORDER_TOPIC_CONFIG namespace into
-	// the answer to a registration.
+	// ReturnOrderTopicConfigToBroker puts the namespace ORDER_TOPIC_CONFIG into the
+	// answer to a registration.
 	ReturnOrderTopicConfigToBroker bool `conf:"returnOrderTopicConfigToBroker"`
-	// ClientRequestThreadPoolNums is the number of workers for route queries that cannot
-	// be answered from the route cache on the event loop.
-	ClientRequestThreadPoolNums int `conf:"clientRequestThreadPoolNums"`
-	// DefaultThreadPoolNums is the number of workers for all other requests.
-	DefaultThreadPoolNums int `conf:"defaultThreadPoolNums"`
-	// ClientRequestThreadPoolQueueCapacity bounds waiting route queries.
+	// ClientRequestThreadPoolNums is the number of workers for route queries that the
+	// event loop cannot answer from the cache, ClientRequestThreadPoolQueueCapacity
+	// the number of such queries that may wait.
+	ClientRequestThreadPoolNums          int `conf:"clientRequestThreadPoolNums"`
 	ClientRequestThreadPoolQueueCapacity int `conf:"clientRequestThreadPoolQueueCapacity"`
-	// DefaultThreadPoolQueueCapacity bounds waiting requests of the default class.
+	// DefaultThreadPoolNums and DefaultThreadPoolQueueCapacity are the same for all
+	// other requests.
+	DefaultThreadPoolNums          int `conf:"defaultThreadPoolNums"`
 	DefaultThreadPoolQueueCapacity int `conf:"defaultThreadPoolQueueCapacity"`
-	// ScanNotActiveBrokerInterval is the time between liveness scans in ms; the first
-	// scan comes after one interval.
-	ScanNotActiveBrokerInterval int64 `conf:"scanNotActiveBrokerInterval"`
-	// UnRegisterBrokerQueueCapacity bounds pending unregistrations.
+	// ScanNotActiveBrokerInterval is the time between liveness scans; the first comes
+	// after one interval.
+	ScanNotActiveBrokerInterval time.Duration `conf:"scanNotActiveBrokerInterval,ms"`
+	// UnRegisterBrokerQueueCapacity bounds waiting UNREGISTER_BROKER requests.
 	UnRegisterBrokerQueueCapacity int `conf:"unRegisterBrokerQueueCapacity"`
 	// SupportActingMaster presents the smallest live id of a broker without a master as id 0.
 	SupportActingMaster bool `conf:"supportActingMaster"`
@@ -54,98 +75,128 @@ type Config struct {
 	EnableTopicList bool `conf:"enableTopicList"`
 	// NotifyMinBrokerIDChanged sends NOTIFY_MIN_BROKER_ID_CHANGE (905) to brokers.
 	NotifyMinBrokerIDChanged bool `conf:"notifyMinBrokerIdChanged"`
-	// EnableControllerInNamesrv is not served: a configuration that sets it is refused.
+	// EnableControllerInNamesrv is not served: a file that sets it stops the start.
 	EnableControllerInNamesrv bool `conf:"enableControllerInNamesrv"`
-	// NeedWaitForService refuses route queries for WaitSecondsForService after the start.
-	NeedWaitForService bool `conf:"needWaitForService"`
-	// WaitSecondsForService is that time in seconds.
-	WaitSecondsForService int `conf:"waitSecondsForService"`
-	// DeleteTopicWithBrokerRegistration removes topics that a full registration no longer has.
+	// NeedWaitForService refuses route queries for WaitForService after the start.
+	NeedWaitForService bool          `conf:"needWaitForService"`
+	WaitForService     time.Duration `conf:"waitSecondsForService,s"`
+	// DeleteTopicWithBrokerRegistration removes topics that a registration no longer has.
 	DeleteTopicWithBrokerRegistration bool `conf:"deleteTopicWithBrokerRegistration"`
-	// ConfigBlackList holds the ';'-separated keys that UPDATE_NAMESRV_CONFIG refuses.
+	// ConfigBlackList are keys, ';' between them, that UPDATE_NAMESRV_CONFIG refuses.
 	ConfigBlackList string `conf:"configBlackList"`
+}
 
-	// BindAddress is the address to listen on.
+// Network is what the server is told.
+type Network struct {
+	// BindAddress and ListenPort are listened on; port 0 takes a free one.
 	BindAddress string `conf:"bindAddress"`
-	// ListenPort is the port to listen on; 0 lets the system choose.
-	ListenPort int `conf:"listenPort"`
-	// ServerSelectorThreads is the number of event loops; 0 means one a core.
-	ServerSelectorThreads int `conf:"serverSelectorThreads"`
-	// ServerWorkerThreads does not apply: the event loops decode.
-	ServerWorkerThreads int `conf:"serverWorkerThreads"`
-	// ServerCallbackExecutorThreads does not apply.
-	ServerCallbackExecutorThreads int `conf:"serverCallbackExecutorThreads"`
-	// ServerChannelMaxIdleTimeSeconds closes a connection idle in both directions.
-	ServerChannelMaxIdleTimeSeconds int `conf:"serverChannelMaxIdleTimeSeconds"`
-	// WriteBufferHighWaterMark is the outbound budget of a connection in bytes; 0 keeps
-	// the default of the network layer.
-	WriteBufferHighWaterMark int `conf:"writeBufferHighWaterMark"`
-	// EnableShutdownGracefully answers GO_AWAY to newer clients while draining.
-	EnableShutdownGracefully bool `conf:"enableShutdownGracefully"`
-	// ShutdownWaitTimeSeconds bounds draining.
-	ShutdownWaitTimeSeconds int `conf:"shutdownWaitTimeSeconds"`
-	// MaxConnections bounds open connections; 0 derives it from the descriptor limit.
-	MaxConnections int `conf:"maxConnections"`
-	// MaxConnectionsPerIP bounds connections of one address; 0 means no such limit.
+	ListenPort  int    `conf:"listenPort"`
+	// Loops is the number of event loops; 0 means the number of cores.
+	Loops int `conf:"serverSelectorThreads"`
+	// IdleTimeout closes a connection that was silent in both directions.
+	IdleTimeout time.Duration `conf:"serverChannelMaxIdleTimeSeconds,s"`
+	// MaxConnections and MaxConnectionsPerIP bound open connections (ours); 0 derives
+	// them from the descriptor limit.
+	MaxConnections      int `conf:"maxConnections"`
 	MaxConnectionsPerIP int `conf:"maxConnectionsPerIp"`
+	// SendBuffer and ReceiveBuffer are socket buffers in bytes; 0 leaves them to the system.
+	SendBuffer    int `conf:"serverSocketSndBufSize"`
+	ReceiveBuffer int `conf:"serverSocketRcvBufSize"`
+	// OutboundSoft is the number of unsent bytes at which a connection counts as slow;
+	// 0 means the default of remoting/server.
+	OutboundSoft int64 `conf:"writeBufferHighWaterMark"`
+	// SerializeType of headers that the server writes: JSON or ROCKETMQ (ours; Apache
+	// has the system property rocketmq.serialize.type).
+	SerializeType string `conf:"rocketmq.serialize.type"`
+	// ShutdownWait bounds the time that requests in flight get at a stop.
+	ShutdownWait time.Duration `conf:"shutdownWaitTimeSeconds,s"`
+}
 
-	// ConfigFile is the file this configuration was read from, empty without one.
-	// UPDATE_NAMESRV_CONFIG writes changed keys there.
-	ConfigFile string
-
-	Logger *slog.Logger
+// TLS are the keys of Apache's tls.properties; they are taken from namesrv.conf or
+// from the file that tls.config.file names.
+type TLS struct {
+	ConfigFile     string `conf:"tls.config.file"`
+	Mode           string `conf:"tls.server.mode"`
+	TestMode       bool   `conf:"tls.test.mode.enable"`
+	NeedClientAuth string `conf:"tls.server.need.client.auth"`
+	KeyPath        string `conf:"tls.server.keyPath"`
+	KeyPassword    string `conf:"tls.server.keyPassword"`
+	CertPath       string `conf:"tls.server.certPath"`
+	AuthClient     bool   `conf:"tls.server.authClient"`
+	TrustCertPath  string `conf:"tls.server.trustCertPath"`
+	Protocols      string `conf:"tls.protocols"`
+	Ciphers        string `conf:"tls.ciphers"`
 }
 
 // DefaultConfig is what Apache's name server uses without a configuration file.
 func DefaultConfig() Config {
 	return Config{
-		RocketmqHome:                         os.Getenv("ROCKETMQ_HOME"),
-		KVConfigPath:                         "~/namesrv/kvConfig.json",
-		ConfigStorePath:                      "~/namesrv/namesrv.properties",
-		ProductEnvName:                       "center",
-		ReturnOrderTopicConfigToBroker:       true,
-		ClientRequestThreadPoolNums:          8,
-		DefaultThreadPoolNums:                16,
-		ClientRequestThreadPoolQueueCapacity: 50000,
-		DefaultThreadPoolQueueCapacity:       10000,
-		ScanNotActiveBrokerInterval:          5000,
-		UnRegisterBrokerQueueCapacity:        3000,
-		EnableAllTopicList:                   true,
-		EnableTopicList:                      true,
-		WaitSecondsForService:                45,
-		ConfigBlackList:                      "configBlackList;configStorePath;kvConfigPath",
-		BindAddress:                          "0.0.0.0",
-		ListenPort:                           9876,
-		ServerWorkerThreads:                  8,
-		ServerChannelMaxIdleTimeSeconds:      120,
-		ShutdownWaitTimeSeconds:              30,
+		Service: Service{
+			RocketmqHome:                   os.Getenv("ROCKETMQ_HOME"),
+			KVConfigPath:                   "~/namesrv/kvConfig.json",
+			ConfigStorePath:                "~/namesrv/namesrv.properties",
+			ReturnOrderTopicConfigToBroker: true,
+			ClientRequestThreadPoolNums:    8, ClientRequestThreadPoolQueueCapacity: 50_000,
+			DefaultThreadPoolNums: 16, DefaultThreadPoolQueueCapacity: 10_000,
+			ScanNotActiveBrokerInterval:   5 * time.Second,
+			UnRegisterBrokerQueueCapacity: 3_000,
+			EnableAllTopicList:            true,
+			EnableTopicList:               true,
+			WaitForService:                45 * time.Second,
+			ConfigBlackList:               "configBlackList;configStorePath;kvConfigPath",
+		},
+		Network: Network{
+			BindAddress: "0.0.0.0", ListenPort: 9876, IdleTimeout: 120 * time.Second,
+			SerializeType: "JSON", ShutdownWait: 30 * time.Second,
+		},
+		TLS: TLS{Mode: "permissive", TestMode: true, NeedClientAuth: "none"},
 	}
 }
 
-// Validate reports every setting that is out of its range, one error a setting.
+// Validate reports every value that the server cannot work with, joined. It does not
+// look at the disk or the network.
 func (c *Config) Validate() error {
 	var errs []error
-	atLeast := func(key string, v, least int64) {
-		if v < least {
-			errs = append(errs, fmt.Errorf("cannot use %s=%d: must be at least %d", key, v, least))
+	bad := func(key, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
+	}
+	for _, f := range [...]struct {
+		key      string
+		v, least int64
+	}{
+		{"clientRequestThreadPoolNums", int64(c.ClientRequestThreadPoolNums), 1},
+		{"clientRequestThreadPoolQueueCapacity", int64(c.ClientRequestThreadPoolQueueCapacity), 1},
+		{"defaultThreadPoolNums", int64(c.DefaultThreadPoolNums), 1},
+		{"defaultThreadPoolQueueCapacity", int64(c.DefaultThreadPoolQueueCapacity), 1},
+		{"scanNotActiveBrokerInterval", c.ScanNotActiveBrokerInterval.Milliseconds(), 100},
+		{"unRegisterBrokerQueueCapacity", int64(c.UnRegisterBrokerQueueCapacity), 1},
+		{"waitSecondsForService", int64(c.WaitForService.Seconds()), 0},
+		{"serverSelectorThreads", int64(c.Loops), 0},
+		{"serverChannelMaxIdleTimeSeconds", int64(c.IdleTimeout.Seconds()), 1},
+		{"serverSocketSndBufSize", int64(c.SendBuffer), 0},
+		{"serverSocketRcvBufSize", int64(c.ReceiveBuffer), 0},
+		{"writeBufferHighWaterMark", c.OutboundSoft, 0},
+		{"shutdownWaitTimeSeconds", int64(c.ShutdownWait.Seconds()), 0},
+	} {
+		if f.v < f.least {
+			bad(f.key, "must be at least %d, got %d", f.least, f.v)
 		}
 	}
-	atLeast("clientRequestThreadPoolNums", int64(c.ClientRequestThreadPoolNums), 1)
-	atLeast("defaultThreadPoolNums", int64(c.DefaultThreadPoolNums), 1)
-	atLeast("clientRequestThreadPoolQueueCapacity", int64(c.ClientRequestThreadPoolQueueCapacity), 1)
-	atLeast("defaultThreadPoolQueueCapacity", int64(c.DefaultThreadPoolQueueCapacity), 1)
-	atLeast("scanNotActiveBrokerInterval", c.ScanNotActiveBrokerInterval, 100)
-	atLeast("unRegisterBrokerQueueCapacity", int64(c.UnRegisterBrokerQueueCapacity), 1)
-	atLeast("waitSecondsForService", int64(c.WaitSecondsForService), 0)
-	atLeast("serverSelectorThreads", int64(c.ServerSelectorThreads), 0)
-	atLeast("serverChannelMaxIdleTimeSeconds", int64(c.ServerChannelMaxIdleTimeSeconds), 1)
-	atLeast("maxConnections", int64(c.MaxConnections), 0)
-	atLeast("maxConnectionsPerIp", int64(c.MaxConnectionsPerIP), 0)
 	if c.ListenPort < 0 || c.ListenPort > 65535 {
-		errs = append(errs, fmt.Errorf("cannot use listenPort=%d: must be 0 to 65535", c.ListenPort))
+		bad("listenPort", "must be 0 to 65535, got %d", c.ListenPort)
 	}
 	if c.KVConfigPath == "" {
-		errs = append(errs, errors.New("cannot use kvConfigPath: must not be empty"))
+		bad("kvConfigPath", "must not be empty")
+	}
+	if _, err := c.serialize(); err != nil {
+		errs = append(errs, err)
+	}
+	sc, err := c.serverConfig()
+	if err == nil {
+		err = sc.Validate()
+	}
+	if err != nil {
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -157,10 +208,11 @@ func (c *Config) ListenAddr() string {
 
 // SetListen takes an address of the --listen flag: host:port, :port or a bare port.
 func (c *Config) SetListen(addr string) error {
+	hostPort := addr
 	if _, err := strconv.Atoi(addr); err == nil {
-		addr = ":" + addr
+		hostPort = ":" + addr
 	}
-	host, port, err := net.SplitHostPort(addr)
+	host, port, err := net.SplitHostPort(hostPort)
 	if err != nil {
 		return fmt.Errorf("cannot use listen address %q: %w", addr, err)
 	}
@@ -175,25 +227,57 @@ func (c *Config) SetListen(addr string) error {
 	return nil
 }
 
-// Explain says for the start line what the configuration asked for and has no effect,
-// one sentence each.
-func (c *Config) Explain() []string {
-	var out []string
-	def := DefaultConfig()
-	if c.ClusterTest {
-		out = append(out, "clusterTest=true has no effect: unknown topics are not asked from another environment")
+func (c *Config) serialize() (remoting.Serialize, error) {
+	switch strings.ToUpper(c.SerializeType) {
+	case "", "JSON":
+		return remoting.SerializeJSON, nil
+	case "ROCKETMQ":
+		return remoting.SerializeROCKETMQ, nil
 	}
-	if c.ServerWorkerThreads != def.ServerWorkerThreads {
-		out = append(out, "serverWorkerThreads has no effect: event loops decode requests")
-	}
-	if c.ServerCallbackExecutorThreads != def.ServerCallbackExecutorThreads {
-		out = append(out, "serverCallbackExecutorThreads has no effect: there is no callback pool")
-	}
-	return out
+	return 0, fmt.Errorf("rocketmq.serialize.type: must be JSON or ROCKETMQ, got %q", c.SerializeType)
 }
 
-func (c *Config) scanInterval() time.Duration {
-	return time.Duration(c.ScanNotActiveBrokerInterval) * time.Millisecond
+// serverConfig is the part of the configuration that remoting/server takes.
+func (c *Config) serverConfig() (server.Config, error) {
+	ser, err := c.serialize()
+	if err != nil {
+		return server.Config{}, err
+	}
+	return server.Config{
+		Addr: c.ListenAddr(), Loops: c.Loops, IdleTimeout: c.IdleTimeout,
+		MaxConnections: c.MaxConnections, MaxConnectionsPerIP: c.MaxConnectionsPerIP,
+		SendBuffer: c.SendBuffer, ReceiveBuffer: c.ReceiveBuffer, OutboundSoft: c.OutboundSoft,
+		Serialize: ser, Logger: c.Logger,
+		TLS: server.TLSConfig{
+			Mode: server.TLSMode(c.TLS.Mode), TestMode: c.TLS.TestMode,
+			CertPath: c.TLS.CertPath, KeyPath: c.TLS.KeyPath, KeyPassword: c.TLS.KeyPassword,
+			TrustCertPath: c.TLS.TrustCertPath, AuthClient: c.TLS.AuthClient,
+			ClientAuth: server.TLSClientAuth(c.TLS.NeedClientAuth),
+			Protocols:  list(c.TLS.Protocols), Ciphers: list(c.TLS.Ciphers),
+		},
+	}, nil
+}
+
+func list(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ':' || r == ' ' })
+}
+
+func (c *Config) rules() rules {
+	return rules{
+		supportActingMaster: c.SupportActingMaster,
+		replaceTopics:       c.DeleteTopicWithBrokerRegistration,
+		notifyMinID:         c.NotifyMinBrokerIDChanged,
+	}
+}
+
+// set gives a bound key a value, as a line of the file would.
+func (c *Config) set(key, value string) error {
+	for _, f := range props.Fields(c) {
+		if f.Key == key {
+			return f.Set(value)
+		}
+	}
+	return nil
 }
 
 // expandHome replaces a leading "~/" by the home directory.
