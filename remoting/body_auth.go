@@ -17,7 +17,7 @@ type ACLInfo struct {
 // ACLPolicy is one list of entries, Custom or Default.
 type ACLPolicy struct {
 	Entries    []ACLEntry `json:"entries"`
-	PolicyType string     `json:"policyType"`
+	PolicyType string     `json:"policyType,omitempty"` // Custom when not said
 }
 
 // ACLEntry allows or denies actions on a resource.

@@ -11,7 +11,7 @@ type CreateTopicHeader struct {
 	TopicSysFlag    int32  `rmq:"topicSysFlag"`
 	Order           bool   `rmq:"order,required"`
 	Attributes      string `rmq:"attributes,omitempty"`
-	Force           bool   `rmq:"force,omitempty"`
+	Force           bool   `rmq:"force"`
 	TopicHeader
 }
 

@@ -12,7 +12,7 @@ type PopMessageHeader struct {
 	InitMode      int32  `rmq:"initMode,required"`
 	ExpType       string `rmq:"expType,omitempty"`
 	Exp           string `rmq:"exp,omitempty"`
-	Order         bool   `rmq:"order,omitempty"`
+	Order         bool   `rmq:"order"`
 	AttemptID     string `rmq:"attemptId,omitempty"`
 	TopicHeader
 }
@@ -86,7 +86,7 @@ type NotificationHeader struct {
 	QueueID       int32  `rmq:"queueId,required"`
 	PollTime      int64  `rmq:"pollTime,required"`
 	BornTime      int64  `rmq:"bornTime,required"`
-	Order         bool   `rmq:"order,omitempty"`
+	Order         bool   `rmq:"order"`
 	AttemptID     string `rmq:"attemptId,omitempty"`
 	ExpType       string `rmq:"expType,omitempty"`
 	Exp           string `rmq:"exp,omitempty"`
