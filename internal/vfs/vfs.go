@@ -79,14 +79,10 @@ type File interface {
 	Allocate(off, n int64) error
 }
 
-// Mapping is a shared mapping of the first bytes of a file. Writing goes through WriteAt, which knows the range.
+// Mapping is a shared read-only mapping of the first bytes of a file: what is written to the file shows in it.
 type Mapping interface {
-	// Bytes returns the mapped memory. It is valid until Unmap. It must not be written to directly.
+	// Bytes returns the mapped memory. It is valid until Unmap. Writing to it is a fault.
 	Bytes() []byte
-	// WriteAt copies p to off. The range must lie inside the mapping.
-	WriteAt(p []byte, off int64)
-	// Sync makes [off, off+n) durable (msync). After an error see File.Sync.
-	Sync(off, n int64) error
 	// Unmap ends the mapping. It must be called exactly once.
 	Unmap() error
 }
@@ -104,7 +100,6 @@ type DataSeeker interface {
 	// It returns io.EOF when there is none.
 	NextData(off int64) (int64, error)
 }
-
 
 // WriteFileDurable replaces the named file by data so that after a crash either the old or the new content is there:
 // temporary file, sync, rename, sync of the directory.

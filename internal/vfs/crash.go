@@ -1,0 +1,157 @@
+package vfs
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Kill returns what a new process finds after this one was killed: everything that was written, synced or not, and no
+// locks. What the old file system is used for afterwards does not show in the new one.
+func (m *Mem) Kill() *Mem {
+	return m.survive(func(n *memNode) *memNode {
+		c := n.clone()
+		c.size = n.size
+		return c
+	}, func(d *memDir) map[string]*memNode { return d.names })
+}
+
+// PowerLoss returns what is found after the power failed. Of every page written since the last sync, one of these
+// stays, by chance of the seed: the old content, the new one, or a mixture of both by sectors of 512 bytes. A length
+// that was not synced is the old or the new one; with the old one, what a truncation had taken is back. Of the names changed since the last SyncDir of a directory, the
+// changes up to some point in time stay.
+func (m *Mem) PowerLoss(seed uint64) *Mem {
+	r := rand.New(rand.NewPCG(seed, 2))
+	return m.survive(func(n *memNode) *memNode { return n.afterPowerLoss(r) },
+		func(d *memDir) map[string]*memNode {
+			names := map[string]*memNode{}
+			for k, v := range d.durable {
+				names[k] = v
+			}
+			for _, op := range d.pending[:r.IntN(len(d.pending)+1)] {
+				apply(names, op)
+			}
+			return names
+		})
+}
+
+func (m *Mem) survive(file func(*memNode) *memNode, names func(*memDir) map[string]*memNode) *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := NewMem()
+	out.mu.now, out.mu.capacity = m.mu.now, m.mu.capacity
+	seen := map[*memNode]*memNode{}
+	for _, dir := range sortedKeys(m.mu.dirs) {
+		d := newMemDir(m.mu.dirs[dir].modTime)
+		live := names(m.mu.dirs[dir])
+		for _, name := range sortedKeys(live) {
+			n := live[name]
+			c := seen[n]
+			if c == nil {
+				c = file(n)
+				c.fs = out
+				out.mu.used += int64(len(c.pages)) * memPage
+				seen[n] = c
+			}
+			d.names[name], d.durable[name] = c, c
+		}
+		out.mu.dirs[dir] = d
+	}
+	return out
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	keys := make([]K, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// clone copies the pages that have data; everything in the copy is durable.
+func (n *memNode) clone() *memNode {
+	c := &memNode{
+		data: make([]byte, len(n.data)), size: n.size, durableSize: n.size,
+		pages: make(map[int64]pageState, len(n.pages)), modTime: n.modTime,
+	}
+	for p, st := range n.pages {
+		c.pages[p] = pageState{written: st.written}
+		if st.written && p*memPage < int64(len(n.data)) {
+			copy(c.data[p*memPage:min((p+1)*memPage, int64(len(c.data)))], n.data[p*memPage:])
+		}
+	}
+	return c
+}
+
+// afterPowerLoss is clone with chance applied to what is not durable.
+func (n *memNode) afterPowerLoss(r *rand.Rand) *memNode {
+	c := n.clone()
+	lengthLost := (n.durableSize != n.size || n.cut != nil) && r.IntN(2) == 0
+	pages := make([]int64, 0, len(n.pages))
+	for p, st := range n.pages {
+		if st.before != nil {
+			pages = append(pages, p)
+		}
+	}
+	slices.Sort(pages)
+	for _, p := range pages {
+		before := n.pages[p].before
+		how := r.IntN(3) // 0 dropped, 1 kept, 2 torn
+		if n.pages[p].lost {
+			how = 0
+		}
+		for s := int64(0); s < memPage; s += memSector {
+			off := p*memPage + s
+			if off >= int64(len(c.data)) {
+				break
+			}
+			if how == 0 || how == 2 && r.IntN(2) == 0 {
+				copy(c.data[off:min(off+memSector, int64(len(c.data)))], before[s:])
+			}
+		}
+	}
+	if lengthLost {
+		c.size = n.durableSize
+		for p, before := range n.cut {
+			copy(c.data[p*memPage:], before)
+			c.pages[p] = pageState{written: true}
+		}
+	}
+	c.durableSize = c.size
+	if c.size < int64(len(c.data)) {
+		clear(c.data[c.size:])
+	}
+	for p := range c.pages {
+		if p*memPage >= c.size {
+			delete(c.pages, p)
+		}
+	}
+	return c
+}
+
+// Corrupt changes bytes behind the back of everybody, as a failing disk does; they are durable at once. Modification
+// times stay.
+func (m *Mem) Corrupt(name string, off int64, b []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, ok := m.lookup(name)
+	if !ok {
+		panic("vfs.Mem: Corrupt of a missing file " + name)
+	}
+	copy(n.data[off:n.size], b)
+	for p := off / memPage; p*memPage < off+int64(len(b)); p++ {
+		st := n.pages[p]
+		st.written = true
+		n.pages[p] = st
+	}
+}
+
+// SetModTime sets the modification time of a file.
+func (m *Mem) SetModTime(name string, t time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n, ok := m.lookup(name); ok {
+		n.modTime = t
+	}
+}
