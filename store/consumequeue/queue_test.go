@@ -1,0 +1,342 @@
+package consumequeue
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"mqx/internal/vfs"
+)
+
+const root = "/store"
+
+func memSet(t testing.TB, m *vfs.Mem) *Set {
+	t.Helper()
+	s := NewSet(Config{FS: m, Root: root, FileBytes: 100 * UnitSize, BatchBytes: 10 * BatchUnitSize, MaxOpenFiles: 3})
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func newMem(t testing.TB) *vfs.Mem {
+	t.Helper()
+	m := vfs.NewMem()
+	if err := m.MkdirAll(root); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// unit is the unit of the i-th record of a log of records of 100 bytes.
+func unit(i int64) Unit { return Unit{Phys: i * 100, Size: 100, TagsCode: i} }
+
+func load(t testing.TB, s *Set, topic string) *Queue {
+	t.Helper()
+	q, found, whole, err := s.Load(Found{topic, 0})
+	if err != nil || len(found) > 0 || !whole {
+		t.Fatalf("load: %v, findings %v, whole %v", err, found, whole)
+	}
+	return q
+}
+
+func expectUnits(t testing.TB, q *Queue, from, to int64) {
+	t.Helper()
+	if q.Max() != to {
+		t.Fatalf("max %d, want %d", q.Max(), to)
+	}
+	for off := from; off < to; off++ {
+		if u, err := q.At(off); err != nil || u != unit(off) {
+			t.Fatalf("unit %d: %v, %v", off, u, err)
+		}
+	}
+	if _, err := q.At(to); !errors.Is(err, ErrNoUnits) {
+		t.Fatalf("unit at max: %v", err)
+	}
+}
+
+func TestUnitsAreVisibleAtOnceAndInFilesAfterWriteOut(t *testing.T) {
+	m := newMem(t)
+	s := memSet(t, m)
+	q := s.New("T", 0)
+	for off := range int64(250) {
+		if res := q.Put(off, unit(off), testMinRecord); res != Appended {
+			t.Fatal(res)
+		}
+	}
+	expectUnits(t, q, 0, 250)
+	if _, err := m.Stat(s.Dir()); err == nil {
+		t.Fatal("files before WriteOut")
+	}
+	if err := s.WriteOut(); err != nil {
+		t.Fatal(err)
+	}
+	if s.Pending() != 0 {
+		t.Fatalf("%d bytes pending", s.Pending())
+	}
+	expectUnits(t, q, 0, 250)
+	expectUnits(t, load(t, memSet(t, m), "T"), 0, 250)
+	if s.OpenFiles() > 3 {
+		t.Errorf("%d files open", s.OpenFiles())
+	}
+	if res := q.Put(17, unit(17), testMinRecord); res != Present {
+		t.Errorf("put of an old offset: %v", res)
+	}
+}
+
+func TestFirstOffsetInsideAFileIsPrecededByFillers(t *testing.T) {
+	m := newMem(t)
+	s := memSet(t, m)
+	q := s.New("T", 0)
+	q.Put(250, unit(250), testMinRecord)
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	starts, _ := q.Files()
+	if len(starts) != 1 || starts[0] != 200*UnitSize || q.Min() != 250 || q.Max() != 251 {
+		t.Fatalf("files %v, offsets %d..%d", starts, q.Min(), q.Max())
+	}
+	again := load(t, memSet(t, m), "T")
+	for off := int64(200); off < 250; off++ {
+		if u, err := again.At(off); err != nil || u != Filler {
+			t.Fatalf("unit %d: %v, %v", off, u, err)
+		}
+	}
+	if err := again.CorrectMin(0); err != nil || again.Min() != 250 || again.Max() != 251 {
+		t.Fatalf("offsets %d..%d, %v", again.Min(), again.Max(), err)
+	}
+}
+
+func TestGapIsFilledWhenTheLogHasRoomForIt(t *testing.T) {
+	s := memSet(t, newMem(t))
+	q := s.New("T", 0)
+	q.Put(0, unit(0), testMinRecord)
+	if res := q.Put(5, unit(5), testMinRecord); res != Filled {
+		t.Fatal(res)
+	}
+	if res := q.Put(1<<40, unit(6), testMinRecord); res != Refused || q.Max() != 6 {
+		t.Fatalf("%v, max %d", res, q.Max())
+	}
+	for off := int64(1); off < 5; off++ {
+		if u, err := q.At(off); err != nil || !u.IsFiller() {
+			t.Fatalf("unit %d: %v, %v", off, u, err)
+		}
+	}
+	if off, err := q.Search(300); err != nil || off != 1 {
+		t.Errorf("search counts fillers as the record behind: %d, %v", off, err)
+	}
+}
+
+// N008: the size of the files on disk is honoured, whatever is configured.
+func TestFileSizeOnDiskIsHonoured(t *testing.T) {
+	m := newMem(t)
+	s := memSet(t, m)
+	q := s.New("T", 0)
+	for off := range int64(150) {
+		q.Put(off, unit(off), testMinRecord)
+	}
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	other := NewSet(Config{FS: m, Root: root, FileBytes: 6_000_000})
+	q = load(t, other, "T")
+	for off := int64(150); off < 450; off++ {
+		q.Put(off, unit(off), testMinRecord)
+	}
+	if err := other.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	starts, size := q.Files()
+	if size != 100*UnitSize || len(starts) != 5 {
+		t.Fatalf("%d files of %d bytes", len(starts), size)
+	}
+	expectUnits(t, load(t, memSet(t, m), "T"), 0, 450)
+}
+
+func TestEmptyAndMissingFiles(t *testing.T) {
+	m := newMem(t)
+	s := memSet(t, m)
+	q := s.New("T", 0)
+	for off := range int64(250) {
+		q.Put(off, unit(off), testMinRecord)
+	}
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	create(t, m, q.path(300*UnitSize))
+	s = memSet(t, m)
+	q, found, whole, err := s.Load(Found{"T", 0})
+	if err != nil || len(found) != 1 || !whole {
+		t.Fatalf("empty last file: %v, %v, %v", err, found, whole)
+	}
+	expectUnits(t, q, 0, 250)
+	if err := m.Remove(q.path(100 * UnitSize)); err != nil {
+		t.Fatal(err)
+	}
+	s = memSet(t, m)
+	q, found, whole, err = s.Load(Found{"T", 0})
+	if err != nil || len(found) != 1 || whole {
+		t.Fatalf("hole: %v, %v, %v", err, found, whole)
+	}
+	expectUnits(t, q, 0, 100)
+	for off := int64(100); off < 220; off++ {
+		q.Put(off, unit(off), testMinRecord)
+	}
+	if err := s.Finish(q); err != nil {
+		t.Fatal(err)
+	}
+	expectUnits(t, load(t, memSet(t, m), "T"), 0, 220)
+}
+
+func create(t *testing.T, fsys vfs.FS, path string) {
+	t.Helper()
+	f, err := fsys.OpenFile(path, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// N013: a unit that cannot be written stays, is readable, and is written once the disk allows it.
+func TestFullDiskKeepsUnitsPending(t *testing.T) {
+	m := newMem(t)
+	s := memSet(t, m)
+	q := s.New("T", 0)
+	m.Inject(func(op vfs.Op) error {
+		if op.Kind == vfs.OpWrite && filepath.Dir(op.Path) == q.dir() {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	for off := range int64(150) {
+		q.Put(off, unit(off), testMinRecord)
+		if err := s.WriteOut(); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("write out: %v", err)
+		}
+	}
+	expectUnits(t, q, 0, 150)
+	m.Inject(nil)
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	expectUnits(t, load(t, memSet(t, m), "T"), 0, 150)
+}
+
+func TestExpireRemovesFilesAndMovesMin(t *testing.T) {
+	m := newMem(t)
+	s := memSet(t, m)
+	q := s.New("T", 0)
+	for off := range int64(350) {
+		q.Put(off, unit(off), testMinRecord)
+	}
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ logMin, min, files int64 }{{0, 0, 4}, {9_900, 99, 4}, {9_950, 100, 3}, {25_050, 251, 2}, {1 << 40, 350, 1}} {
+		if _, err := s.Expire(q, c.logMin); err != nil {
+			t.Fatal(err)
+		}
+		if starts, _ := q.Files(); q.Min() != c.min || int64(len(starts)) != c.files {
+			t.Errorf("log from %d: min %d with %d files, want %d with %d", c.logMin, q.Min(), len(starts), c.min, c.files)
+		}
+	}
+	q.Put(350, unit(350), testMinRecord)
+	if err := s.Remove(q); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := s.List(s.Dir()); err != nil || len(found) > 0 || s.Pending() != 0 {
+		t.Fatalf("after removal: %v, %v, %d bytes pending", found, err, s.Pending())
+	}
+}
+
+// A queue under random puts, cuts, write-outs and reopening equals a slice under the same.
+func TestAgainstModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := vfs.NewMem()
+		_ = m.MkdirAll(root)
+		s := NewSet(Config{FS: m, Root: root, FileBytes: 7 * UnitSize, MaxOpenFiles: 2})
+		q := s.New("T", 0)
+		next := int64(0) // records in the log
+		var model []Unit
+		t.Repeat(map[string]func(*rapid.T){
+			"put": func(t *rapid.T) {
+				for range rapid.IntRange(1, 20).Draw(t, "n") {
+					q.Put(int64(len(model)), unit(next), testMinRecord)
+					model = append(model, unit(next))
+					next++
+				}
+			},
+			"writeOut": func(t *rapid.T) {
+				if err := s.WriteOut(); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"cut": func(t *rapid.T) {
+				phys := rapid.Int64Range(0, next*100).Draw(t, "phys")
+				if err := s.Truncate(q, phys); err != nil {
+					t.Fatal(err)
+				}
+				for len(model) > 0 && model[len(model)-1].Phys >= phys {
+					model = model[:len(model)-1]
+				}
+			},
+			"reopen": func(t *rapid.T) {
+				if err := s.Sync(); err != nil {
+					t.Fatal(err)
+				}
+				m = m.PowerLoss(rapid.Uint64().Draw(t, "seed"))
+				s = NewSet(Config{FS: m, Root: root, FileBytes: 7 * UnitSize, MaxOpenFiles: 2})
+				var err error
+				var found []Finding
+				if q, found, _, err = s.Load(Found{"T", 0}); err != nil || len(found) > 0 {
+					t.Fatal(err, found)
+				}
+			},
+			"": func(t *rapid.T) {
+				if q.Max() != int64(len(model)) {
+					t.Fatalf("max %d, want %d", q.Max(), len(model))
+				}
+				for off, want := range model {
+					if u, err := q.At(int64(off)); err != nil || u != want {
+						t.Fatalf("unit %d: %v, %v, want %v", off, u, err, want)
+					}
+				}
+			},
+		})
+	})
+}
+
+func BenchmarkPut(b *testing.B) {
+	m := newMem(b)
+	s := NewSet(Config{FS: m, Root: root, FileBytes: 6_000_000})
+	q := s.New("T", 0)
+	b.ReportAllocs()
+	for off := int64(0); b.Loop(); off++ {
+		q.Put(off, unit(off), testMinRecord)
+		if q.Full() {
+			if err := s.WriteOut(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func BenchmarkRead32(b *testing.B) {
+	m := newMem(b)
+	s := NewSet(Config{FS: m, Root: root, FileBytes: 6_000_000})
+	q := s.New("T", 0)
+	for off := range int64(64) {
+		q.Put(off, unit(off), testMinRecord)
+	}
+	dst := make([]byte, 32*UnitSize)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := q.Read(16, dst); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

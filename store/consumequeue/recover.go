@@ -1,0 +1,288 @@
+package consumequeue
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+)
+
+// Finding is something wrong with a queue's files that was put right.
+type Finding struct {
+	Path   string
+	Offset int64 // byte offset in the file
+	What   string
+}
+
+// chunkUnits is how many units are read at once when searching.
+const chunkUnits = 200
+
+// Load opens the files of one queue directory: their size, the range of units, the end. It reads a few units and does
+// not look at the log. whole is false when files are missing between others: then the queue ends before the hole, and
+// what lies behind has to be built again from LastEnd on.
+//
+// Files that a crash left empty or short are brought to the size of the others. Errors are those of the disk, and file
+// names that do not fit the file size.
+func (s *Set) Load(f Found) (q *Queue, found []Finding, whole bool, err error) {
+	q = s.New(f.Topic, f.QueueID)
+	files, err := s.listFiles(q.dir())
+	if err != nil {
+		return nil, nil, false, err
+	}
+	if len(files) == 0 {
+		return q, nil, true, nil
+	}
+	fileBytes := commonSize(files, s.cfg.FileBytes, UnitSize)
+	q.mu.fileBytes = fileBytes
+	for _, f := range files {
+		if f.start%fileBytes != 0 {
+			return nil, nil, false, fmt.Errorf("cannot load consume queue: file %q does not begin at a multiple of the file size %d",
+				q.path(f.start), fileBytes)
+		}
+		if f.size != fileBytes {
+			if err := q.create(f.start, fileBytes); err != nil {
+				return nil, nil, false, fmt.Errorf("cannot load consume queue: %w", err)
+			}
+			found = append(found, Finding{q.path(f.start), f.size, fmt.Sprintf("file of %d bytes brought to the size of the others, %d", f.size, fileBytes)})
+		}
+	}
+	whole = true
+	stale := files[len(files)-1].start + fileBytes
+	for i, f := range files {
+		if i > 0 && f.start != files[i-1].start+fileBytes {
+			found = append(found, Finding{q.path(files[i-1].start + fileBytes), 0, "file is missing; the queue is built again from there on"})
+			whole = false
+			break
+		}
+		q.mu.starts = append(q.mu.starts, f.start)
+	}
+	if err := q.findEnd(); err != nil {
+		return nil, nil, false, fmt.Errorf("cannot load consume queue: %w", err)
+	}
+	if !whole {
+		q.mu.stale = stale / UnitSize
+	}
+	return q, found, whole, nil
+}
+
+type fileOnDisk struct{ start, size int64 }
+
+func (s *Set) listFiles(dir string) ([]fileOnDisk, error) {
+	entries, err := s.cfg.FS.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list queue files: %w", err)
+	}
+	var files []fileOnDisk
+	for _, e := range entries {
+		start, ok := parseFileName(e.Name())
+		if !ok || e.IsDir() {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return nil, fmt.Errorf("cannot list queue files: %w", err)
+		}
+		files = append(files, fileOnDisk{start, info.Size()})
+	}
+	slices.SortFunc(files, func(a, b fileOnDisk) int { return int(min(max(a.start-b.start, -1), 1)) })
+	return files, nil
+}
+
+// commonSize decides the file size of a queue by what is on disk: the distance of neighbours when it is plausible,
+// else the size of the first file, else the configured one.
+func commonSize(files []fileOnDisk, configured, unit int64) int64 {
+	for _, f := range files {
+		if f.size > 0 && f.size%unit == 0 && f.start%f.size == 0 {
+			return f.size
+		}
+	}
+	return configured
+}
+
+// findEnd finds the first unit that was never written, assuming that units were written one after the other.
+func (q *Queue) findEnd() error {
+	fileBytes := q.mu.fileBytes
+	end := q.mu.starts[0] / UnitSize
+	for i := len(q.mu.starts) - 1; i >= 0; i-- {
+		start := q.mu.starts[i]
+		n, err := q.validUnits(start, fileBytes/UnitSize)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			end = start/UnitSize + n
+			break
+		}
+	}
+	q.min.Store(q.mu.starts[0] / UnitSize)
+	q.mu.written = end
+	q.max.Store(end)
+	last, err := q.endBefore(end)
+	q.mu.lastEnd = last
+	return err
+}
+
+// validUnits counts the units at the start of a file that were written: the first chunk by looking, the rest by halving.
+func (q *Queue) validUnits(start, units int64) (int64, error) {
+	n := min(units, chunkUnits)
+	b := make([]byte, n*UnitSize)
+	if err := q.pread(b, start, 0); err != nil {
+		return 0, err
+	}
+	for i := range n {
+		if !DecodeUnit(b[i*UnitSize:]).Valid() {
+			return i, nil
+		}
+	}
+	lo, hi := n, units // units before lo are valid; hi is not, or the end
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		if err := q.pread(b[:UnitSize], start, mid*UnitSize); err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if DecodeUnit(b).Valid() {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, nil
+}
+
+// endBefore returns the physical offset behind the record of the last unit before off, 0 for none. The units are in
+// files.
+func (q *Queue) endBefore(off int64) (int64, error) {
+	b := make([]byte, chunkUnits*UnitSize)
+	first, units := q.first(), q.FileUnits()
+	for hi := off; hi > first; {
+		lo := max(hi-chunkUnits, (hi-1)/units*units) // within one file
+		n, err := q.Read(lo, b[:(hi-lo)*UnitSize])
+		if err != nil {
+			return 0, err
+		}
+		for i := n - 1; i >= 0; i-- {
+			if u := DecodeUnit(b[i*UnitSize:]); u.Valid() && !u.IsFiller() {
+				return u.End(), nil
+			}
+		}
+		hi = lo
+	}
+	return 0, nil
+}
+
+// Reset drops the units of records at or behind phys from memory, so that Put can give them again. Finish ends it. It
+// reports how many units were dropped. Nothing may be pending.
+func (q *Queue) Reset(phys int64) (dropped int64, err error) {
+	old := q.max.Load()
+	q.mu.Lock()
+	nothing := len(q.mu.starts) == 0 || q.mu.lastEnd <= phys && q.mu.lastEnd > 0
+	q.mu.Unlock()
+	if nothing {
+		return 0, nil
+	}
+	keep, err := q.Search(phys)
+	if err != nil {
+		return 0, err
+	}
+	last, err := q.endBefore(keep)
+	if err != nil {
+		return 0, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mu.stale = max(q.mu.stale, old)
+	q.mu.written, q.mu.lastEnd = keep, last
+	q.max.Store(keep)
+	if keep < q.min.Load() {
+		q.min.Store(keep)
+	}
+	return old - keep, nil
+}
+
+// Finish makes the files end where the units end after Reset and Put: units behind are zeroed, files behind removed.
+func (s *Set) Finish(q *Queue) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.finish(q)
+}
+
+func (s *Set) finish(q *Queue) error {
+	if err := q.writeOut(); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	end, stale, fileBytes := q.mu.written, q.mu.stale, q.mu.fileBytes
+	q.mu.stale = 0
+	q.mu.Unlock()
+	if stale <= end {
+		return nil
+	}
+	if err := q.removeFilesFrom((end*UnitSize + fileBytes - 1) / fileBytes * fileBytes); err != nil {
+		return fmt.Errorf("cannot cut consume queue: %w", err)
+	}
+	at := end * UnitSize % fileBytes
+	if at == 0 {
+		return nil
+	}
+	if err := q.zero(end*UnitSize-at, at, min(fileBytes, at+(stale-end)*UnitSize)); err != nil {
+		return fmt.Errorf("cannot cut consume queue: %w", err)
+	}
+	return nil
+}
+
+// zero clears [from, to) of a file.
+func (q *Queue) zero(start, from, to int64) error {
+	b := make([]byte, min(to-from, blankChunk*UnitSize))
+	for from < to {
+		n := min(int64(len(b)), to-from)
+		if err := q.writeAt(start, from, b[:n]); err != nil {
+			return err
+		}
+		from += n
+	}
+	return nil
+}
+
+// removeFilesFrom removes the files that begin at or behind a byte offset, also those that Load did not take in.
+func (q *Queue) removeFilesFrom(from int64) error {
+	files, err := q.set.listFiles(q.dir())
+	if err != nil {
+		return err
+	}
+	removed := false
+	for _, f := range files {
+		if f.start < from {
+			continue
+		}
+		q.set.fds.forget(q.key(f.start))
+		if err := q.set.cfg.FS.Remove(q.path(f.start)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		removed = true
+	}
+	q.mu.Lock()
+	q.mu.starts = slices.DeleteFunc(q.mu.starts, func(start int64) bool { return start >= from })
+	q.mu.newNames = q.mu.newNames || removed
+	q.mu.Unlock()
+	if removed {
+		q.set.markUnsynced(q)
+	}
+	return nil
+}
+
+// Truncate drops the units of records at or behind phys, in memory and in the files.
+func (s *Set) Truncate(q *Queue, phys int64) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if err := q.writeOut(); err != nil {
+		return err
+	}
+	if _, err := q.Reset(phys); err != nil {
+		return err
+	}
+	return s.finish(q)
+}

@@ -1,0 +1,234 @@
+package consumequeue
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"mqx/internal/vfs"
+)
+
+// Limits of a Set.
+const (
+	// defaultMaxOpenFiles bounds the descriptors of all queues together.
+	defaultMaxOpenFiles = 512
+	// writeOutBytes of pending units in one queue make it worth writing them.
+	writeOutBytes = 64 << 10
+	// maxTopicDirs bounds the directories that Load lists: more is not a store.
+	maxTopicDirs = 1 << 20
+)
+
+// Config describes the queues of a store.
+type Config struct {
+	FS           vfs.FS
+	Root         string // store directory
+	FileBytes    int64  // size of the files of new queues
+	BatchBytes   int64  // the same of batch queues
+	MaxOpenFiles int    // 0: 512
+	Logger       *slog.Logger
+}
+
+// Set is all queues of a store directory. It is safe to share; what changes files (WriteOut, Sync, Truncate, Expire,
+// Remove) excludes itself.
+type Set struct {
+	cfg     Config
+	fds     *fdCache
+	numbers atomic.Uint64 // of queues
+	pending atomic.Int64  // bytes of units that are not in files yet
+
+	// changing serialises whoever changes files; it is taken before any Queue's lock.
+	changing sync.Mutex
+
+	mu struct {
+		sync.Mutex
+		dirty    []*Queue            // have pending units
+		unsynced map[*Queue]struct{} // have written something since the last Sync
+		batches  map[*BatchQueue]struct{}
+	}
+}
+
+// NewSet returns a Set without queues. It touches nothing on disk.
+func NewSet(cfg Config) *Set {
+	if cfg.MaxOpenFiles <= 0 {
+		cfg.MaxOpenFiles = defaultMaxOpenFiles
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	cfg.FileBytes = (cfg.FileBytes + UnitSize - 1) / UnitSize * UnitSize
+	s := &Set{cfg: cfg, fds: newFDCache(cfg.FS, cfg.MaxOpenFiles)}
+	s.mu.unsynced = map[*Queue]struct{}{}
+	s.mu.batches = map[*BatchQueue]struct{}{}
+	return s
+}
+
+// Dir is the directory of the queues.
+func (s *Set) Dir() string { return filepath.Join(s.cfg.Root, "consumequeue") }
+
+// BatchDir is the directory of the batch queues.
+func (s *Set) BatchDir() string { return filepath.Join(s.cfg.Root, "batchconsumequeue") }
+
+// ExtDir is the directory of the extension units.
+func (s *Set) ExtDir() string { return filepath.Join(s.cfg.Root, "consumequeue_ext") }
+
+// Pending is the number of bytes of units that are only in memory.
+func (s *Set) Pending() int64 { return s.pending.Load() }
+
+// OpenFiles is the number of descriptors held.
+func (s *Set) OpenFiles() int { return s.fds.len() }
+
+// Found is one queue directory.
+type Found struct {
+	Topic   string
+	QueueID int32
+}
+
+// List returns the queue directories below dir (Dir, BatchDir or ExtDir), sorted. A missing dir has none. Entries that
+// are no queue are passed over.
+func (s *Set) List(dir string) ([]Found, error) {
+	topics, err := s.cfg.FS.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list queues: %w", err)
+	}
+	if len(topics) > maxTopicDirs {
+		return nil, fmt.Errorf("cannot list queues: %q holds %d entries, the limit is %d", dir, len(topics), maxTopicDirs)
+	}
+	var found []Found
+	for _, t := range topics {
+		if !t.IsDir() {
+			continue
+		}
+		ids, err := s.cfg.FS.ReadDir(filepath.Join(dir, t.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("cannot list queues: %w", err)
+		}
+		for _, e := range ids {
+			id, err := strconv.ParseInt(e.Name(), 10, 32)
+			if err != nil || !e.IsDir() {
+				continue
+			}
+			found = append(found, Found{t.Name(), int32(id)})
+		}
+	}
+	return found, nil
+}
+
+// New returns a queue without files. Nothing is created before its first unit is written out.
+func (s *Set) New(topic string, id int32) *Queue {
+	q := &Queue{set: s, topic: topic, id: id, number: s.numbers.Add(1)}
+	q.mu.fileBytes = s.cfg.FileBytes
+	q.mu.syncFrom = noFile
+	return q
+}
+
+// WriteOut writes the pending units of all queues into their files. Queues that could not be written stay pending; the
+// joined errors name them (at most a few).
+func (s *Set) WriteOut() error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.writeOut()
+}
+
+func (s *Set) writeOut() error {
+	s.mu.Lock()
+	dirty := s.mu.dirty
+	s.mu.dirty = nil
+	s.mu.Unlock()
+	var errs []error
+	for _, q := range dirty {
+		if err := q.writeOut(); err != nil && len(errs) < 4 {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Sync writes pending units out and makes all of them durable, with the names of new files. After an error it is not
+// known what is on disk.
+func (s *Set) Sync() error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	if err := s.writeOut(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	queues := make([]*Queue, 0, len(s.mu.unsynced))
+	for q := range s.mu.unsynced {
+		queues = append(queues, q)
+	}
+	batches := make([]*BatchQueue, 0, len(s.mu.batches))
+	for b := range s.mu.batches {
+		batches = append(batches, b)
+	}
+	clear(s.mu.unsynced)
+	clear(s.mu.batches)
+	s.mu.Unlock()
+	slices.SortFunc(queues, func(a, b *Queue) int {
+		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.id, b.id))
+	})
+	dirs := map[string]struct{}{}
+	var errs []error
+	for _, q := range queues {
+		errs = append(errs, q.sync(dirs))
+	}
+	for _, b := range batches {
+		errs = append(errs, b.sync(dirs))
+	}
+	for dir := range dirs {
+		errs = append(errs, s.cfg.FS.SyncDir(dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("cannot make consume queues durable: %w", err)
+	}
+	return nil
+}
+
+// Close closes the files. It writes nothing.
+func (s *Set) Close() error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.fds.close()
+}
+
+func (s *Set) markDirty(q *Queue) {
+	s.mu.Lock()
+	s.mu.dirty = append(s.mu.dirty, q)
+	s.mu.Unlock()
+}
+
+func (s *Set) markUnsynced(q *Queue) {
+	s.mu.Lock()
+	s.mu.unsynced[q] = struct{}{}
+	s.mu.Unlock()
+}
+
+func (s *Set) forget(q *Queue) {
+	s.mu.Lock()
+	delete(s.mu.unsynced, q)
+	if i := slices.Index(s.mu.dirty, q); i >= 0 {
+		s.mu.dirty = slices.Delete(s.mu.dirty, i, i+1)
+	}
+	s.mu.Unlock()
+}
+
+// fileName is a byte offset as a file name: 20 digits.
+func fileName(start int64) string { return fmt.Sprintf("%020d", start) }
+
+// parseFileName reads a file name; ok is false when it is none.
+func parseFileName(name string) (start int64, ok bool) {
+	if len(name) != 20 {
+		return 0, false
+	}
+	start, err := strconv.ParseInt(name, 10, 64)
+	return start, err == nil && start >= 0
+}
