@@ -40,3 +40,10 @@ func (s *Store) Writeable() (bool, string) { return true, "" }
 
 // DiskUsage asks the volumes now.
 func (s *Store) DiskUsage() []DiskState { return nil }
+
+// InMemory reports whether the record at a queue offset lies within accessMessageInMemoryMaxRatio of memory from the
+// end of the log; false when there is none.
+func (s *Store) InMemory(topic string, queueID int32, offset int64) bool { return false }
+
+// Units returns up to n units of a queue from an offset on.
+func (s *Store) Units(topic string, queueID int32, from int64, n int) ([]Unit, error) { return nil, nil }
