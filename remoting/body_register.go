@@ -115,8 +115,11 @@ func appendBlockJSON(dst []byte, v any) ([]byte, error) {
 
 // DecodeRegisterBroker reads a registration. compressed is the request's
 // header field, version that of the sender; 0 counts as the current one.
-// Senders below V3_0_11 send the topics alone. An empty body is a
-// registration without topics.
+// Senders below V3_0_11 send the topics alone. An empty body is a registration
+// without topics.
+//
+// A body that starts a zlib stream is taken as compressed in any case, since
+// Apache 5.5.0 sends compressed bodies under compressed=false.
 func DecodeRegisterBroker(body []byte, compressed bool, version int32) (*RegisterBrokerBody, error) {
 	b := &RegisterBrokerBody{}
 	if len(body) == 0 {
@@ -127,10 +130,10 @@ func DecodeRegisterBroker(body []byte, compressed bool, version int32) (*Registe
 	}
 	var err error
 	switch {
+	case compressed || isZlib(body):
+		err = decodeCompressedRegister(body, version, b)
 	case version < V3_0_11:
 		err = fastjson.Unmarshal(body, &b.Topics)
-	case compressed:
-		err = decodeCompressedRegister(body, version, b)
 	default:
 		err = fastjson.Unmarshal(body, b)
 	}
@@ -138,6 +141,11 @@ func DecodeRegisterBroker(body []byte, compressed bool, version int32) (*Registe
 		return nil, fmt.Errorf("cannot read registration: %w", err)
 	}
 	return b, nil
+}
+
+// isZlib reports whether b starts a zlib stream; no JSON text does.
+func isZlib(b []byte) bool {
+	return len(b) >= 2 && b[0]&0x0f == 8 && binary.BigEndian.Uint16(b)%31 == 0
 }
 
 func decodeCompressedRegister(body []byte, version int32, b *RegisterBrokerBody) error {

@@ -156,6 +156,10 @@ func (s *headerScanner) at(b byte) bool {
 
 // more steps to the next member; false after the closing brace.
 func (s *headerScanner) more(first bool) (bool, error) {
+	if s.pos+1 < len(s.h) && s.h[s.pos] == ',' && s.h[s.pos+1] == '"' { // nearly always
+		s.pos++
+		return true, nil
+	}
 	comma := first
 	for s.at(',') {
 		comma = true
@@ -176,6 +180,12 @@ func (s *headerScanner) more(first bool) (bool, error) {
 
 // key reads a member's name with its colon.
 func (s *headerScanner) key() (key []byte, err error) {
+	if from := s.pos + 1; from <= len(s.h) && s.h[from-1] == '"' { // nearly always
+		if end := stringEnd(s.h, from, '"'); end+1 < len(s.h) && s.h[end] == '"' && s.h[end+1] == ':' {
+			s.pos = end + 2
+			return s.h[from:end:end], nil
+		}
+	}
 	if s.at('"') || s.at('\'') {
 		key, err = s.str()
 	} else if key = s.bare(); len(key) == 0 {

@@ -101,11 +101,13 @@ func decodeRune[T ~string | ~[]byte](s T) (rune, int) {
 // read, -1 when all is well.
 func AppendUnescaped(dst, raw []byte) (out []byte, bad int) {
 	for i := 0; i < len(raw); {
-		c := raw[i]
-		if c != '\\' {
-			dst = append(dst, c)
+		run := i
+		for i < len(raw) && raw[i] != '\\' {
 			i++
-			continue
+		}
+		dst = append(dst, raw[run:i]...)
+		if i == len(raw) {
+			break
 		}
 		if i+1 == len(raw) {
 			return dst, i
