@@ -1,0 +1,48 @@
+package mapped
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+)
+
+// ErrFault is returned when mapped memory could not be read, because the file is shorter than it was when it was
+// mapped, or because the device could not deliver it.
+var ErrFault = errors.New("mapped memory is gone")
+
+// Guard runs f and turns a fault on mapped memory in it, in this goroutine, into ErrFault. Other panics pass.
+func Guard(f func() error) (err error) {
+	was := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(was)
+		if r := recover(); r != nil {
+			err = faultOrPanic(r)
+		}
+	}()
+	return f()
+}
+
+// faultOrPanic returns the error for a fault and goes on with any other panic.
+func faultOrPanic(r any) error {
+	fault, ok := r.(interface {
+		error
+		Addr() uintptr
+	})
+	if !ok {
+		panic(r)
+	}
+	return fmt.Errorf("%w (address %#x)", ErrFault, fault.Addr())
+}
+
+// guardedCopy is Guard for a copy, without a closure.
+func guardedCopy(dst, src []byte) (err error) {
+	was := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(was)
+		if r := recover(); r != nil {
+			err = faultOrPanic(r)
+		}
+	}()
+	copy(dst, src)
+	return nil
+}
