@@ -12,24 +12,43 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// readLimited appends what r gives to an empty buffer, at most limit bytes.
-func readLimited(r io.Reader, compressed, limit int) ([]byte, error) {
-	const least = 512
-	out := make([]byte, 0, min(limit+1, max(least, 4*compressed)))
+// scratches hold what is decompressed until its length is known.
+var scratches = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxScratch is the largest scratch that is kept.
+const maxScratch = 1 << 20
+
+// readLimited returns what r gives, at most limit bytes.
+func readLimited(r io.Reader, limit int) ([]byte, error) {
+	scratch := scratches.Get().(*[]byte)
+	out, err := appendLimited((*scratch)[:0], r, limit)
+	if cap(out) <= maxScratch {
+		*scratch = out[:0]
+		out = bytes.Clone(out)
+	}
+	scratches.Put(scratch)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// appendLimited reads r into an empty buffer. What it returns with an error is the buffer.
+func appendLimited(buf []byte, r io.Reader, limit int) ([]byte, error) {
+	const least = 4 << 10
 	for {
-		if len(out) == cap(out) {
-			out = slices.Grow(out, min(limit+1-len(out), max(least, len(out))))
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, min(limit+1-len(buf), max(least, len(buf))))
 		}
-		n, err := r.Read(out[len(out):min(cap(out), limit+1)])
-		out = out[:len(out)+n]
-		if len(out) > limit {
-			return nil, ErrDecompressLimit
-		}
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, err
+		n, err := r.Read(buf[len(buf):min(cap(buf), limit+1)])
+		buf = buf[:len(buf)+n]
+		switch {
+		case len(buf) > limit:
+			return buf, ErrDecompressLimit
+		case errors.Is(err, io.EOF):
+			return buf, nil
+		case err != nil:
+			return buf, err
 		}
 	}
 }
@@ -77,7 +96,7 @@ func zlibDecompress(body []byte, limit int) ([]byte, error) {
 		return nil, err
 	}
 	defer zlibReaders.Put(r)
-	return readLimited(r, len(body), limit)
+	return readLimited(r, limit)
 }
 
 // --- LZ4, frame format
@@ -117,7 +136,7 @@ func lz4Decompress(body []byte, limit int) ([]byte, error) {
 	r := lz4Readers.Get().(*lz4.Reader)
 	defer lz4Readers.Put(r)
 	r.Reset(bytes.NewReader(body))
-	return readLimited(r, len(body), limit)
+	return readLimited(r, limit)
 }
 
 // --- zstd
@@ -149,7 +168,11 @@ func zstdCompress(dst, body []byte, level int) ([]byte, error) {
 	return e.enc.EncodeAll(body, dst), nil
 }
 
-// zstdDecompress tries with a buffer that usually suffices, then with ever larger ones up to the limit.
+// zstdBlock is the room that any block of a frame can be decoded in, with what the decoder writes beyond.
+const zstdBlock = 128<<10 + 64
+
+// zstdDecompress tries with a buffer that usually suffices, then with ever larger ones up to the limit and a block
+// more: as long as a whole block has room, an error is the frame's own; without that room it may be the buffer's.
 func zstdDecompress(body []byte, limit int) ([]byte, error) {
 	d, err := zstdDecoder()
 	if err != nil {
@@ -162,16 +185,22 @@ func zstdDecompress(body []byte, limit int) ([]byte, error) {
 		if h.FrameContentSize > uint64(limit) {
 			return nil, ErrDecompressLimit
 		}
-		size = int(h.FrameContentSize)
+		size = int(h.FrameContentSize) + 1 // a buffer of no bytes at all counts as none given
 	}
 	for {
-		size = min(size, limit)
+		size = min(size, limit+zstdBlock)
 		out, err := d.DecodeAll(body, make([]byte, 0, size))
 		switch {
-		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
-			return out, err
-		case size == limit:
+		case len(out) > limit:
 			return nil, ErrDecompressLimit
+		case err == nil:
+			return out, nil
+		case errors.Is(err, zstd.ErrDecoderSizeExceeded):
+			if size == limit+zstdBlock {
+				return nil, ErrDecompressLimit
+			}
+		case size-len(out) >= zstdBlock:
+			return nil, err
 		}
 		size = max(least, factor*size)
 	}

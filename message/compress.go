@@ -3,6 +3,7 @@ package message
 import (
 	"errors"
 	"fmt"
+	"math"
 )
 
 // ErrDecompressLimit says that a body would become longer than the caller allows.
@@ -10,6 +11,9 @@ var ErrDecompressLimit = errors.New("body grows beyond the limit when decompress
 
 // DefaultDecompressLimit is the limit, in bytes, that Decompress uses when it is given none.
 const DefaultDecompressLimit = 64 << 20
+
+// maxBody is more than any record can hold.
+const maxBody = math.MaxInt32
 
 // CompressionDefaultLevel is the level that clients compress with when nothing is set.
 const CompressionDefaultLevel = 5
@@ -30,7 +34,8 @@ func Compress(dst, body []byte, t CompressionType, level int) ([]byte, error) {
 
 // Decompress returns the body that SysFlag says is compressed, or body itself if it is not. limit is the most bytes
 // that it returns (0: DefaultDecompressLimit); a body that would grow beyond gives ErrDecompressLimit, and no more
-// memory than a small multiple of limit is used to find out. The caller clears FlagCompressed where it keeps the flag.
+// memory than a small multiple of limit is used to find out (LZ4: besides block buffers of up to 8 MiB, which are
+// kept for the next). The caller clears FlagCompressed where it keeps the flag.
 func Decompress(body []byte, sysFlag int32, limit int) ([]byte, error) {
 	if sysFlag&FlagCompressed == 0 {
 		return body, nil
@@ -38,6 +43,7 @@ func Decompress(body []byte, sysFlag int32, limit int) ([]byte, error) {
 	if limit <= 0 {
 		limit = DefaultDecompressLimit
 	}
+	limit = min(limit, maxBody)
 	t := CompressionOf(sysFlag)
 	c, err := codecOf(t)
 	if err != nil {

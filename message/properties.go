@@ -20,6 +20,9 @@ func Property(props []byte, name string) (value []byte, ok bool) {
 	if name == "" || strings.IndexByte(name, NameValueSeparator) >= 0 || strings.IndexByte(name, PropertySeparator) >= 0 {
 		return nil, false
 	}
+	if len(name) > stackName {
+		return longProperty(props, name)
+	}
 	for at := 0; ; {
 		i := bytes.Index(props[at:], []byte(name))
 		if i < 0 {
@@ -44,24 +47,48 @@ func Property(props []byte, name string) (value []byte, ok bool) {
 	}
 }
 
+// stackName is the length up to which a name becomes bytes without an allocation.
+const stackName = 32
+
+// longProperty is Property for names that are too long to look for directly.
+func longProperty(props []byte, name string) (value []byte, ok bool) {
+	for at := 0; at < len(props); {
+		p := nextProperty(props, at)
+		at = p.next
+		if p.ok() && string(props[p.start:p.sep]) == name {
+			value, ok = props[p.sep+1:p.end:p.end], true
+		}
+	}
+	return value, ok
+}
+
 // EachProperty calls f for every property of the raw text in the order in which they stand, duplicates included, until
 // f returns false. name and value alias props. Parts without a name or without a value are passed over.
 func EachProperty(props []byte, f func(name, value []byte) bool) {
-	for len(props) > 0 {
-		part := props
-		if end := bytes.IndexByte(props, PropertySeparator); end >= 0 {
-			part, props = props[:end:end], props[end+1:]
-		} else {
-			props = nil
-		}
-		sep := bytes.IndexByte(part, NameValueSeparator)
-		if sep <= 0 || sep == len(part)-1 {
-			continue
-		}
-		if !f(part[:sep:sep], part[sep+1:]) {
+	for at := 0; at < len(props); {
+		p := nextProperty(props, at)
+		at = p.next
+		if p.ok() && !f(props[p.start:p.sep:p.sep], props[p.sep+1:p.end:p.end]) {
 			return
 		}
 	}
+}
+
+// propertyAt says where one part of a raw text begins, where its name ends, where its value ends, and where the next
+// part begins.
+type propertyAt struct{ start, sep, end, next int }
+
+// ok reports whether the part is a property: it has a name and a value.
+func (p propertyAt) ok() bool { return p.sep > p.start && p.sep < p.end-1 }
+
+// nextProperty takes the part that begins at a place within props.
+func nextProperty(props []byte, at int) propertyAt {
+	p := propertyAt{start: at, end: len(props), next: len(props)}
+	if n := bytes.IndexByte(props[at:], PropertySeparator); n >= 0 {
+		p.end, p.next = at+n, at+n+1
+	}
+	p.sep = at + bytes.IndexByte(props[at:p.end], NameValueSeparator) // just before at if there is none
+	return p
 }
 
 // AppendProperty appends one property to a raw text. If dst does not end in a separator, one is put in first, so that
@@ -76,13 +103,18 @@ func AppendProperty(dst []byte, name, value string) []byte {
 	return append(dst, PropertySeparator)
 }
 
-// ParseProperties returns all properties of a raw text. Of duplicates the last one counts.
+// ParseProperties returns all properties of a raw text. Of duplicates the last one counts. The strings share one copy
+// of props.
 func ParseProperties(props []byte) map[string]string {
 	m := make(map[string]string, bytes.Count(props, []byte{PropertySeparator})+1)
-	EachProperty(props, func(name, value []byte) bool {
-		m[string(name)] = string(value)
-		return true
-	})
+	text := string(props)
+	for at := 0; at < len(props); {
+		p := nextProperty(props, at)
+		at = p.next
+		if p.ok() {
+			m[text[p.start:p.sep]] = text[p.sep+1 : p.end]
+		}
+	}
 	return m
 }
 
