@@ -1,6 +1,8 @@
 package server
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"mqx/remoting"
@@ -15,9 +17,26 @@ type Request struct {
 	remoting.Command
 	conn     *Conn
 	received time.Time
+	route    *route
+	buf      *inbuf
+	frame    []byte
+	scope    *scope
+	gen      uint64
+	life     atomic.Uint64 // counts the lives of a pooled Request, bit 0 is set while one lasts
+	broken   bool          // a handler panicked with it: never reused
 }
 
-// Conn returns the connection the request came on.
+var requestPool = sync.Pool{New: func() any { return new(Request) }}
+
+func newRequest() *Request {
+	if !recycle {
+		return new(Request)
+	}
+	return requestPool.Get().(*Request)
+}
+
+// Conn returns the connection the request came on. It may be called before
+// the request has been answered only.
 func (r *Request) Conn() *Conn { return r.conn }
 
 // Received returns when the request was read from the connection.
@@ -26,21 +45,121 @@ func (r *Request) Received() time.Time { return r.received }
 // Detach copies the request's own bytes out of the buffer that it shares with
 // the other requests of its read, so that keeping it does not keep those.
 // Slices taken from Fields or Body before are invalid afterwards.
-func (r *Request) Detach() {}
+func (r *Request) Detach() {
+	if r.buf == nil || cap(r.buf.b) <= max(2*len(r.frame), 1<<minBufferBits) {
+		return
+	}
+	own := newInbuf(len(r.frame), &r.conn.srv.gauges.inbound)
+	own.b = append(own.b, r.frame...)
+	old := r.buf
+	r.buf, r.frame = own, own.b
+	// It was decoded once, so it decodes again.
+	_ = r.Decode(r.frame)
+	old.release()
+}
 
 // Reply answers with a code and a remark, without fields or body.
-func (r *Request) Reply(code int32, remark string) {}
+func (r *Request) Reply(code int32, remark string) {
+	if !r.end() {
+		return
+	}
+	resp := remoting.Command{Code: code, Remark: remark}
+	r.answer(&resp)
+	r.free()
+}
 
 // ReplyWith answers with resp and copies what it needs of it: the caller may
 // reuse resp at once. Opaque and the response flag are set on the wire, not in
 // resp; language and version are the server's.
-func (r *Request) ReplyWith(resp *remoting.Command) {}
+func (r *Request) ReplyWith(resp *remoting.Command) {
+	if !r.end() {
+		return
+	}
+	out := *resp
+	r.answer(&out)
+	r.free()
+}
 
 // ReplyBody answers with resp and parts as the body, resp.Body being ignored.
 // The parts are written or copied before it returns, so that release (which
 // may be nil) has been called once by then, also when the connection has
-// closed. It may wait for a system call; not for the peer.
-func (r *Request) ReplyBody(resp *remoting.Command, parts [][]byte, release func()) {}
+// closed. It may wait for a system call; not for the peer. The parts may be
+// slices of a mapped file: a page that cannot be read closes the connection.
+func (r *Request) ReplyBody(resp *remoting.Command, parts [][]byte, release func()) {
+	if release != nil {
+		defer release()
+	}
+	if !r.end() {
+		return
+	}
+	if !r.IsOneway() {
+		out := *resp
+		out.Body = nil
+		r.address(&out)
+		r.conn.writeParts(&out, parts)
+	}
+	r.free()
+}
 
 // Done ends the request without an answer.
-func (r *Request) Done() {}
+func (r *Request) Done() {
+	if r.end() {
+		r.free()
+	}
+}
+
+// begin starts the request's life.
+func (r *Request) begin() { r.life.Store(r.life.Load() + 1) }
+
+// end claims the right to answer.
+func (r *Request) end() bool {
+	if r.endLife(r.life.Load()) {
+		return true
+	}
+	if c := r.conn; c != nil {
+		c.srv.doubleReply(c)
+	}
+	return false
+}
+
+// endLife claims the right to answer if the life that was read before lasts.
+func (r *Request) endLife(life uint64) bool {
+	return life&1 != 0 && r.life.CompareAndSwap(life, life+1)
+}
+
+// address makes resp the answer to r.
+func (r *Request) address(resp *remoting.Command) {
+	resp.Opaque = r.Opaque
+	resp.Flag = resp.Flag&^remoting.FlagOneway | remoting.FlagResponse
+	resp.Language = remoting.LanguageGo
+	resp.Version = remoting.Version
+}
+
+// answer appends resp to what the connection sends, and flushes it unless the
+// batch that r belongs to will.
+func (r *Request) answer(resp *remoting.Command) {
+	if r.IsOneway() {
+		return
+	}
+	r.address(resp)
+	r.conn.enqueue(resp, r.scope, r.gen)
+}
+
+// free returns the request and its share of the buffer.
+func (r *Request) free() {
+	buf := r.buf
+	if r.broken || !recycle {
+		// Keep conn, so that a second answer is told; the buffer goes back to
+		// the collector when the handler that panicked may still look at it.
+		if r.broken {
+			buf.lose()
+			return
+		}
+		buf.release()
+		return
+	}
+	r.Reset()
+	r.buf, r.frame, r.route, r.scope = nil, nil, nil, nil
+	requestPool.Put(r)
+	buf.release()
+}

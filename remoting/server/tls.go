@@ -1,6 +1,15 @@
 package server
 
-import "fmt"
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"mqx/internal/tlsconf"
+)
 
 // TLSMode says what a server does with plain and with TLS connections
 // (tls.server.mode).
@@ -58,4 +67,91 @@ func (c *TLSConfig) Validate() error {
 		return fmt.Errorf("cannot use client authentication %q: none, optional and require are possible", c.ClientAuth)
 	}
 	return nil
+}
+
+// tlsFiles is what TLS connections are served with.
+type tlsFiles struct {
+	base *tls.Config
+	keys *tlsconf.KeyPair // nil: base has its certificate
+}
+
+var errNoCertificate = errors.New("cannot require TLS without a certificate: set tls.server.certPath and tls.server.keyPath, or tls.test.mode.enable")
+
+// newTLSFiles reads what cfg names. It returns nil when TLS connections are not
+// served: mode disabled, or permissive without a certificate.
+func newTLSFiles(cfg *TLSConfig, log *slog.Logger) (*tlsFiles, error) {
+	if cfg.Mode == TLSDisabled {
+		return nil, nil
+	}
+	f := &tlsFiles{base: &tls.Config{MinVersion: tls.VersionTLS12}}
+	if len(cfg.Protocols) > 0 {
+		f.base.MinVersion = 0
+	}
+	if err := tlsconf.Restrict(f.base, cfg.Protocols, cfg.Ciphers); err != nil {
+		return nil, err
+	}
+	switch {
+	case cfg.CertPath != "" && cfg.KeyPath != "":
+		keys, err := tlsconf.NewKeyPair(cfg.CertPath, cfg.KeyPath, cfg.KeyPassword, func(err error) {
+			log.Warn("changed TLS files cannot be used, the former stay", "error", err)
+		})
+		if err != nil {
+			return nil, err
+		}
+		f.keys = keys
+	case cfg.CertPath != "" || cfg.KeyPath != "":
+		return nil, fmt.Errorf("cannot serve TLS: only one of tls.server.certPath %q and tls.server.keyPath %q is set", cfg.CertPath, cfg.KeyPath)
+	case cfg.TestMode:
+		pair, err := tlsconf.SelfSigned(time.Now())
+		if err != nil {
+			return nil, err
+		}
+		f.base.Certificates = []tls.Certificate{pair}
+	case cfg.Mode == TLSEnforcing:
+		return nil, errNoCertificate
+	default:
+		return nil, nil
+	}
+	return f, f.authenticate(cfg)
+}
+
+// authenticate sets what is asked of clients.
+func (f *tlsFiles) authenticate(cfg *TLSConfig) error {
+	var pool *x509.CertPool
+	if cfg.TrustCertPath != "" {
+		var err error
+		if pool, err = tlsconf.LoadPool(cfg.TrustCertPath); err != nil {
+			return err
+		}
+	}
+	verify := cfg.AuthClient
+	switch cfg.ClientAuth {
+	case TLSAuthRequire:
+		f.base.ClientAuth = tls.RequireAnyClientCert
+		if verify {
+			f.base.ClientAuth = tls.RequireAndVerifyClientCert
+		}
+	case TLSAuthOptional:
+		f.base.ClientAuth = tls.RequestClientCert
+		if verify {
+			f.base.ClientAuth = tls.VerifyClientCertIfGiven
+		}
+	default:
+		return nil
+	}
+	f.base.ClientCAs = pool // nil: the system's
+	return nil
+}
+
+// serverConfig returns the configuration of one handshake.
+func (f *tlsFiles) serverConfig() (*tls.Config, error) {
+	if f == nil {
+		return nil, errNoCertificate
+	}
+	if f.keys == nil {
+		return f.base, nil
+	}
+	conf := f.base.Clone()
+	conf.Certificates = []tls.Certificate{*f.keys.Get()}
+	return conf, nil
 }

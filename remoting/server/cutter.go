@@ -1,0 +1,139 @@
+package server
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"mqx/remoting"
+)
+
+// errInboundFull closes a connection whose incomplete frame finds no room
+// within Config.InboundTotal.
+var errInboundFull = errors.New("inbound memory is full")
+
+// lengthField is the size of the field that a frame starts with.
+const lengthField = 4
+
+// cutter assembles the frames of one connection from its reads. It copies each
+// byte once (a large frame that comes in pieces up to twice) and allocates as
+// bytes arrive, never on the word of a length field.
+type cutter struct {
+	part *inbuf // an incomplete frame, nil when there is none
+	need int    // its whole length, 0 while its length field is incomplete
+
+	max     int           // largest frame
+	partial *atomic.Int64 // bytes of incomplete frames, all connections
+	inbound *atomic.Int64 // bytes of whole frames, all connections
+	limit   int64         // of both together
+}
+
+// cut takes what one read has brought and returns up to two buffers, each with
+// whole frames only and one reference for the caller. With an error, the
+// frames before the fault are still returned; the connection cannot go on.
+func (k *cutter) cut(data []byte) (out [2]*inbuf, err error) {
+	if k.part != nil {
+		data, err = k.resume(data)
+		if err != nil || k.part.len() != k.need || k.need == 0 {
+			return out, err
+		}
+		k.part.charge(k.inbound)
+		out[0], k.part, k.need = k.part, nil, 0
+	}
+	end, need, err := wholeFrames(data, k.max)
+	if end > 0 {
+		b := newInbuf(end, k.inbound)
+		b.b = append(b.b, data[:end]...)
+		out[1] = b
+	}
+	if rest := data[end:]; err == nil && len(rest) > 0 {
+		k.need = need
+		err = k.grow(len(rest))
+		if err == nil {
+			k.part.b = append(k.part.b, rest...)
+		}
+	}
+	return out, err
+}
+
+// resume adds to the incomplete frame what belongs to it and returns the rest.
+func (k *cutter) resume(data []byte) ([]byte, error) {
+	if k.need == 0 {
+		n := min(lengthField-k.part.len(), len(data))
+		k.part.b = append(k.part.b, data[:n]...)
+		data = data[n:]
+		need, ok, err := remoting.FrameLen(k.part.b)
+		if err == nil && need > k.max {
+			err = remoting.ErrFrameTooLarge
+		}
+		if err != nil || !ok {
+			return nil, err
+		}
+		k.need = need
+	}
+	n := min(k.need-k.part.len(), len(data))
+	if err := k.grow(n); err != nil {
+		return nil, err
+	}
+	k.part.b = append(k.part.b, data[:n]...)
+	return data[n:], nil
+}
+
+// grow makes room for n more bytes of the incomplete frame.
+func (k *cutter) grow(n int) error {
+	have := 0
+	if k.part != nil {
+		have = k.part.len()
+		if cap(k.part.b)-have >= n {
+			return nil
+		}
+	}
+	size := max(have+n, lengthField)
+	if k.need > 0 {
+		size = min(max(size, 2*have), k.need)
+	}
+	if have+n > smallPartial && k.partial.Load()+k.inbound.Load()+int64(size) > k.limit {
+		return errInboundFull
+	}
+	b := newInbuf(size, k.partial)
+	if k.part != nil {
+		b.b = append(b.b, k.part.b...)
+		k.part.release()
+	}
+	k.part = b
+	return nil
+}
+
+// smallPartial is what every connection may hold of an incomplete frame, also
+// when the inbound memory is full.
+const smallPartial = 4 << 10
+
+// drop frees the incomplete frame.
+func (k *cutter) drop() {
+	if k.part != nil {
+		k.part.release()
+		k.part, k.need = nil, 0
+	}
+}
+
+func (b *inbuf) len() int { return len(b.b) }
+
+// wholeFrames returns where the last whole frame of data ends and the whole
+// length of the frame that starts there, 0 when that is not known yet.
+func wholeFrames(data []byte, maxFrame int) (end, need int, err error) {
+	for {
+		n, ok, err := remoting.FrameLen(data[end:])
+		if err == nil && ok && n > maxFrame {
+			err = remoting.ErrFrameTooLarge
+		}
+		if err != nil {
+			return end, 0, err
+		}
+		if !ok {
+			return end, 0, nil
+		}
+		if n > len(data)-end {
+			return end, n, nil
+		}
+		end += n
+	}
+}

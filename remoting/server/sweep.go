@@ -1,0 +1,105 @@
+package server
+
+import "time"
+
+const (
+	sweepEvery    = time.Second
+	minSweepEvery = 20 * time.Millisecond
+	stuckEvery    = 100 * time.Millisecond
+)
+
+// sweep closes connections that are silent for too long.
+func (s *Server) sweep() {
+	every := sweepEvery
+	for _, d := range []time.Duration{s.cfg.IdleTimeout, s.cfg.FirstByteTimeout} {
+		if d > 0 {
+			every = min(every, d/4)
+		}
+	}
+	t := time.NewTicker(max(every, minSweepEvery))
+	defer t.Stop()
+	for {
+		select {
+		case <-s.quit:
+			return
+		case now := <-t.C:
+			s.eachConn(func(c *Conn) { c.fail(c.overdue(s.since(now))) })
+		}
+	}
+}
+
+// overdue returns why a connection has been silent for too long, or nil. It is
+// called by the sweeper only.
+func (c *Conn) overdue(now int64) error {
+	cfg := &c.srv.cfg
+	if State(c.state.Load()) == StateAccepted {
+		if now-c.lastAlive > int64(cfg.FirstByteTimeout) {
+			return &CloseError{Reason: ReasonFirstByte}
+		}
+		return nil
+	}
+	if cfg.IdleTimeout < 0 {
+		return nil
+	}
+	if part := c.partSince.Load(); part != 0 && now-part > int64(cfg.IdleTimeout) {
+		return &CloseError{Reason: ReasonHalfFrame}
+	}
+	if c.alive.Swap(false) {
+		c.lastAlive = now
+		return nil
+	}
+	if now-c.lastAlive > int64(cfg.IdleTimeout) {
+		return &CloseError{Reason: ReasonIdle}
+	}
+	return nil
+}
+
+// stick notes that the peer of c does not take what is sent, so that it is
+// looked after: gnet tells nobody when its buffer has been written.
+func (s *Server) stick(c *Conn) {
+	s.stuck.Lock()
+	defer s.stuck.Unlock()
+	if s.stuck.ended {
+		return
+	}
+	if len(s.stuck.m) == 0 {
+		if s.stuck.timer == nil {
+			s.stuck.timer = time.AfterFunc(stuckEvery, s.lookAfter)
+		} else {
+			s.stuck.timer.Reset(stuckEvery)
+		}
+	}
+	s.stuck.m[c] = struct{}{}
+}
+
+func (s *Server) unstick(c *Conn) {
+	s.stuck.Lock()
+	delete(s.stuck.m, c)
+	s.stuck.Unlock()
+}
+
+// lookAfter lets the loops of slow readers see what has been taken. It runs
+// only while there are any.
+func (s *Server) lookAfter() {
+	s.stuck.Lock()
+	var all []*Conn
+	for c := range s.stuck.m {
+		all = append(all, c)
+	}
+	if len(all) > 0 && !s.stuck.ended {
+		s.stuck.timer.Reset(stuckEvery)
+	}
+	s.stuck.Unlock()
+	for _, c := range all {
+		c.tr.nudge(c)
+	}
+}
+
+func (s *Server) endStuck() {
+	s.stuck.Lock()
+	defer s.stuck.Unlock()
+	s.stuck.ended = true
+	if s.stuck.timer != nil {
+		s.stuck.timer.Stop()
+	}
+}
