@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/zlib"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -158,4 +159,12 @@ func TestDataVersionOrder(t *testing.T) {
 	if (DataVersion{Timestamp: 2}).Compare(DataVersion{Timestamp: 1}) <= 0 {
 		t.Error("the time counts last")
 	}
+}
+
+func inflateAll(body []byte) ([]byte, error) {
+	r, err := zlib.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
 }

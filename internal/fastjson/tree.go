@@ -1,6 +1,9 @@
 package fastjson
 
-import "strconv"
+import (
+	"bytes"
+	"strconv"
+)
 
 // Parse reads data into a tree of map[string]any, []any, string, int64,
 // float64, bool and nil. A number beyond int64 and no float becomes its text,
@@ -66,10 +69,9 @@ func bareValue(b []byte) (any, bool) {
 			return f, err == nil
 		}
 	}
-	for i, c := range b {
-		if (c < '0' || c > '9') && (i > 0 || c != '-' && c != '+') {
-			return nil, false
-		}
+	digits := bytes.TrimLeft(b, "+-")
+	if len(digits) == 0 || len(b)-len(digits) > 1 || len(bytes.Trim(digits, "0123456789")) > 0 {
+		return nil, false
 	}
 	return string(b), true
 }
