@@ -1,18 +1,31 @@
 package commitlog
 
-import "sync/atomic"
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mqx/message"
+	"mqx/store/mapped"
+)
 
 // Counter is the next queue offset of one queue of a topic. The append lock owns it: it is changed by Set before
 // the log is appended to, and by AppendBatch. Next may be read at any time.
 type Counter struct {
-	next atomic.Int64
+	next     atomic.Int64 // behind the last record that was appended
+	assigned int64        // behind the last one that has a number; owned by the append lock
 }
 
 // Next returns the queue offset that the next record will get.
 func (c *Counter) Next() int64 { return c.next.Load() }
 
 // Set sets the next queue offset. It must not run together with an append to the same queue.
-func (c *Counter) Set(next int64) { c.next.Store(next) }
+func (c *Counter) Set(next int64) {
+	c.assigned = next
+	c.next.Store(next)
+}
 
 // Append is one message, or one batch of messages for one queue, on its way into the log.
 type Append struct {
@@ -35,14 +48,328 @@ type Append struct {
 	Err            error
 }
 
-// AppendBatch appends the items in order under one lock and sets their results. An item is appended whole or not at
-// all. Errors are per item: ErrTooLarge, ErrFull, ErrFailed, ErrClosed, ErrNotRecovered, ErrReadOnly. An item that was
-// refused has changed nothing: no counter, no byte of the log.
-func (l *Log) AppendBatch(as []*Append) {
-	panic("not written yet")
+// appender is what the append lock owns.
+type appender struct {
+	sync.Mutex
+	ready  bool // the end is known
+	closed bool
+
+	tail *segment     // the newest file, nil before the first append
+	file *mapped.File // of tail, leased
+
+	pos     int64     // where the next record goes
+	base    int64     // where buf goes; pos-len(buf)
+	buf     []byte    // records that have their place and are not written yet
+	staged  []*Append // the items in buf
+	waiting bool      // something was appended that followers have not been told about
+
+	lastStore int64    // store time of the newest record in ms
+	dirty     [2]int64 // range behind pos that a failed write may have left bytes in; cleared before the next write
 }
 
-// AppendRaw appends bytes that another log wrote at the same position, blanks included (replication). at must be End.
-func (l *Log) AppendRaw(at int64, b []byte) error {
-	panic("not written yet")
+// maxStaged bounds appender.buf: more is written in several steps.
+const maxStaged = 1 << 20
+
+// AppendBatch appends the items in order under one lock and sets their results. An item is appended whole or not at
+// all. Errors are per item: ErrTooLarge, ErrFull, ErrCreate, ErrFailed, ErrClosed, ErrNotRecovered, ErrReadOnly, or
+// that of the write. An item that was refused has changed nothing: no counter, no byte of the log.
+func (l *Log) AppendBatch(as []*Append) {
+	if len(as) == 0 {
+		return
+	}
+	l.app.Lock()
+	now := l.cfg.Clock.Now()
+	l.held.Store(now.UnixNano())
+	if err := l.writable(); err != nil {
+		for _, a := range as {
+			a.Err = err
+		}
+	} else {
+		store := max(now.UnixMilli(), l.app.lastStore)
+		for _, a := range as {
+			if a.Err = l.stage(a, store); a.Err != nil {
+				continue
+			}
+			if len(l.app.buf) >= maxStaged {
+				l.writeStaged()
+			}
+		}
+		l.writeStaged()
+		l.app.lastStore = store
+	}
+	l.unlockAppend()
 }
+
+// unlockAppend ends a critical section and wakes followers and the reserver.
+func (l *Log) unlockAppend() {
+	tell := l.app.waiting
+	l.app.waiting = false
+	needSpace := l.reserverNeeded()
+	l.held.Store(0)
+	l.app.Unlock()
+	if tell {
+		l.appended()
+	}
+	if needSpace {
+		wake(l.kickReserve)
+	}
+}
+
+// writable tells why the log takes no records.
+func (l *Log) writable() error {
+	switch {
+	case l.app.closed:
+		return ErrClosed
+	case l.cfg.ReadOnly:
+		return ErrReadOnly
+	case !l.app.ready:
+		return ErrNotRecovered
+	}
+	if err := l.Failed(); err != nil {
+		return err
+	}
+	return l.clearDirty()
+}
+
+// stage gives the item its place, in the next file when the newest one has no room for it and a blank, and puts it
+// into the buffer.
+func (l *Log) stage(a *Append, store int64) error {
+	n := int64(len(a.Buf))
+	if err := l.checkSizes(a); err != nil {
+		return err
+	}
+	if err := l.makeRoom(n); err != nil {
+		return err
+	}
+	app := &l.app
+	a.PhysicalOffset, a.StoreTimestamp, a.QueueOffset = app.pos, store, 0
+	if !a.KeepQueueOffset {
+		a.QueueOffset = a.Counter.assigned
+	}
+	if a.Sizes == nil {
+		l.seal(a.Buf, a.QueueOffset, app.pos, store)
+		if !a.KeepQueueOffset {
+			a.Counter.assigned++
+		}
+	} else {
+		l.sealBatch(a, store)
+	}
+	app.buf = append(app.buf, a.Buf...)
+	app.staged = append(app.staged, a)
+	app.pos += n
+	a.End = app.pos
+	return nil
+}
+
+func (l *Log) sealBatch(a *Append, store int64) {
+	rec, pos := a.Buf, l.app.pos
+	for i, size := range a.Sizes {
+		queueOffset := int64(0)
+		if !a.KeepQueueOffset {
+			queueOffset = a.QueueOffset + int64(i)
+		}
+		l.seal(rec[:size], queueOffset, pos, store)
+		rec, pos = rec[size:], pos+int64(size)
+	}
+	if !a.KeepQueueOffset {
+		a.Counter.assigned += int64(len(a.Sizes))
+	}
+}
+
+func (l *Log) seal(rec []byte, queueOffset, pos, store int64) {
+	message.PatchOffsets(rec, queueOffset, pos, store)
+	if l.cfg.PropCRC {
+		message.SealPropCRC(rec)
+	}
+}
+
+// checkSizes refuses what cannot be records, which is a mistake of the caller, and what fits into no file.
+func (l *Log) checkSizes(a *Append) error {
+	if len(a.Buf) < message.MinRecordLen {
+		return fmt.Errorf("cannot append %d bytes: a record has at least %d", len(a.Buf), message.MinRecordLen)
+	}
+	if !a.KeepQueueOffset && a.Counter == nil {
+		return fmt.Errorf("cannot append a record without a queue counter")
+	}
+	sum := 0
+	for _, size := range a.Sizes {
+		if size < message.MinRecordLen {
+			return fmt.Errorf("cannot append a batch with a record of %d bytes", size)
+		}
+		sum += int(size)
+	}
+	if a.Sizes != nil && sum != len(a.Buf) {
+		return fmt.Errorf("cannot append a batch of %d bytes with sizes that sum up to %d", len(a.Buf), sum)
+	}
+	if limit := l.fileSize - message.BlankLen; int64(len(a.Buf)) > limit {
+		return fmt.Errorf("%w: %d bytes, a file takes %d", ErrTooLarge, len(a.Buf), limit)
+	}
+	return nil
+}
+
+// makeRoom sees to it that n bytes and a blank fit at pos and have space on the volume.
+func (l *Log) makeRoom(n int64) error {
+	app := &l.app
+	need := n + message.BlankLen
+	if app.tail != nil && need <= app.tail.end()-app.pos {
+		return l.ensureReserved(app.tail, app.pos+need)
+	}
+	s, f, err := l.ensureNext(need)
+	if err != nil {
+		return err
+	}
+	if app.tail != nil {
+		if err := l.sealTail(); err != nil {
+			f.Release()
+			return err
+		}
+	} else {
+		app.pos, app.base = max(app.pos, s.start), max(app.pos, s.start)
+	}
+	l.takeNext(s)
+	app.setTail(s, f)
+	return nil
+}
+
+// sealTail fills the rest of the newest file with a blank, writes what is staged, and moves to the end of the file.
+func (l *Log) sealTail() error {
+	app := &l.app
+	end := app.tail.end()
+	if rest := end - app.pos; rest >= message.BlankLen {
+		app.buf = message.AppendBlank(app.buf, int32(rest))
+	}
+	if err := l.writeStaged(); err != nil {
+		return err
+	}
+	app.pos, app.base = end, end
+	l.end.Store(end)
+	return nil
+}
+
+// writeStaged writes the buffer. After an error the staged items have it and nothing has changed.
+func (l *Log) writeStaged() error {
+	app := &l.app
+	if len(app.buf) == 0 {
+		return nil
+	}
+	_, err := app.file.WriteAt(app.buf, app.base-app.tail.start)
+	if err != nil {
+		err = l.writeFailed(err)
+		for _, a := range app.staged {
+			if a.Counter != nil {
+				a.Counter.assigned = a.Counter.next.Load()
+			}
+			a.Err = err
+		}
+		app.pos = app.base
+	} else {
+		for _, a := range app.staged {
+			if !a.KeepQueueOffset {
+				a.Counter.next.Store(a.Counter.assigned)
+			}
+		}
+		app.base = app.pos
+		app.waiting = true
+		l.end.Store(app.pos)
+	}
+	clear(app.staged)
+	app.staged = app.staged[:0]
+	app.buf = app.buf[:0]
+	if cap(app.buf) > 4*maxStaged {
+		app.buf = nil // one huge record is no reason to keep so much
+	}
+	return err
+}
+
+// writeFailed notes that the file may hold some of the buffer, and tries to take it out again: left there it could
+// come to life as a record after a crash.
+func (l *Log) writeFailed(cause error) error {
+	app := &l.app
+	path := app.tail.path
+	app.dirty = [2]int64{app.base, app.base + int64(len(app.buf))}
+	clearErr := l.clearDirty()
+	l.cfg.Logger.Error("cannot append to commit log", "path", path, "phys_offset", app.base, "err", cause,
+		"cleaned", clearErr == nil)
+	if isNoSpace(cause) {
+		return &FullError{Path: path, Err: cause}
+	}
+	return fmt.Errorf("cannot append to commit log: %w", cause)
+}
+
+// clearDirty zeroes what a failed write may have left.
+func (l *Log) clearDirty() error {
+	app := &l.app
+	from, to := app.dirty[0], app.dirty[1]
+	if from == to {
+		return nil
+	}
+	zeros := make([]byte, min(to-from, 64<<10))
+	for from < to {
+		n := min(to-from, int64(len(zeros)))
+		if _, err := app.file.WriteAt(zeros[:n], from-app.tail.start); err != nil {
+			if isNoSpace(err) {
+				return &FullError{Path: app.tail.path, Err: err}
+			}
+			return fmt.Errorf("cannot clean up after a failed append: %w", err)
+		}
+		from += n
+	}
+	app.dirty = [2]int64{}
+	return nil
+}
+
+// AppendRaw appends bytes that another log wrote at the same position, blanks included (replication). at must be End;
+// an empty log takes any position. Files are filled to their end.
+func (l *Log) AppendRaw(at int64, b []byte) error {
+	l.app.Lock()
+	l.held.Store(l.cfg.Clock.Now().UnixNano())
+	defer l.unlockAppend()
+	if err := l.writable(); err != nil {
+		return err
+	}
+	app := &l.app
+	if app.tail == nil && len(l.list()) == 0 {
+		app.pos, app.base = at, at
+		l.end.Store(at)
+		l.flushed.Store(at)
+	}
+	if at != app.pos {
+		return fmt.Errorf("cannot append at %d: the log ends at %d", at, app.pos)
+	}
+	for len(b) > 0 {
+		if app.tail == nil || app.pos == app.tail.end() {
+			s, f, err := l.ensureNext(1)
+			if err != nil {
+				return err
+			}
+			l.takeNext(s)
+			app.setTail(s, f)
+		}
+		n := min(int64(len(b)), app.tail.end()-app.pos, maxStaged)
+		if err := l.ensureReserved(app.tail, app.pos+n); err != nil {
+			return err
+		}
+		app.buf = append(slices.Grow(app.buf, int(n)), b[:n]...)
+		app.pos += n
+		if err := l.writeStaged(); err != nil {
+			return err
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+// FloorStoreTime makes sure that no record gets an earlier store time than ms: that of the last record found at
+// start. A time more than maxClockLead ahead of the clock is not believed.
+func (l *Log) FloorStoreTime(ms int64) {
+	l.app.Lock()
+	defer l.app.Unlock()
+	if lead := time.Duration(ms-l.cfg.Clock.Now().UnixMilli()) * time.Millisecond; lead > maxClockLead {
+		l.cfg.Logger.Warn("the last record was stored in the future; its time is not kept up with",
+			"store_time", ms, "ahead", lead)
+		return
+	}
+	l.app.lastStore = max(l.app.lastStore, ms)
+}
+
+const maxClockLead = time.Hour

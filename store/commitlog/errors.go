@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"syscall"
 )
 
 // Errors that callers tell apart.
@@ -11,6 +12,8 @@ var (
 	ErrTooLarge = errors.New("record does not fit into a commit log file")
 	// ErrFull: the volume has no space; see FullError. Nothing was assigned; appending works again when there is space.
 	ErrFull = errors.New("no space for the commit log")
+	// ErrCreate: the next file could not be created for another reason than space. Nothing was assigned.
+	ErrCreate = errors.New("cannot create commit log file")
 	// ErrFailed: a sync or a write failed in a way that leaves the state of the disk unknown; see FailedError. It stays.
 	ErrFailed = errors.New("commit log refuses writes after a disk error")
 	// ErrFlushTimeout: the position was not durable in time. The record is in the log and may become durable.
@@ -66,3 +69,8 @@ func (e *RangeError) Error() string {
 
 // Unwrap makes the error ErrOutOfRange.
 func (e *RangeError) Unwrap() error { return ErrOutOfRange }
+
+// isNoSpace tells whether the volume, or the quota on it, is full.
+func isNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

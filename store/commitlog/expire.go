@@ -1,6 +1,12 @@
 package commitlog
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"mqx/store/mapped"
+)
 
 // ExpireRules say which files may go. The newest file never goes.
 type ExpireRules struct {
@@ -14,14 +20,68 @@ type ExpireRules struct {
 type ExpireResult struct {
 	Removed []FileInfo
 	Bytes   int64
-	// Next is the oldest file that stays, and Due the time when its age will let it go.
+	// Next is the oldest file that stays, and Due the time when its age will let it go; the zero values when only
+	// the newest file is left.
 	Next FileInfo
 	Due  time.Time
 }
 
+// defaultExpireBatch is how many files go in one call.
+const defaultExpireBatch = 10
+
 // Expire removes files, oldest first, up to the first one that must stay, and moves Min. Views of removed files stay
-// valid until they are released; see Hanging.
-func (l *Log) Expire(r ExpireRules) (ExpireResult, error) { panic("not written yet") }
+// valid until they are released; see Hanging. On an error the result tells what was removed before it.
+func (l *Log) Expire(r ExpireRules) (ExpireResult, error) {
+	var res ExpireResult
+	if l.cfg.ReadOnly {
+		return res, ErrReadOnly
+	}
+	limit := r.MaxFiles
+	if limit <= 0 {
+		limit = defaultExpireBatch
+	}
+	for {
+		segs := l.list()
+		if len(segs) < 2 || !l.recovered.Load() {
+			return res, nil
+		}
+		info, err := l.info(segs[0])
+		if err != nil {
+			return res, err
+		}
+		res.Next, res.Due = info, info.ModTime.Add(r.Reserved)
+		if len(res.Removed) == limit || !r.Force && r.Now.Before(res.Due) {
+			return res, nil
+		}
+		if err := l.removeOldest(segs[0], info); err != nil {
+			return res, err
+		}
+		res.Removed = append(res.Removed, info)
+		res.Bytes += info.Size
+		res.Next, res.Due = FileInfo{}, time.Time{}
+	}
+}
+
+// removeOldest takes the first file out of the list and from the disk.
+func (l *Log) removeOldest(s *segment, info FileInfo) error {
+	if err := l.cfg.FS.Remove(s.path); err != nil {
+		return fmt.Errorf("cannot remove expired commit log file: %w", err)
+	}
+	l.segMu.Lock()
+	if segs := l.list(); len(segs) > 0 && segs[0] == s {
+		l.setList(slices.Clone(segs[1:]))
+	}
+	l.segMu.Unlock()
+	if f := l.drop(s); f != nil && f.Leases() > 0 {
+		l.hanging.Lock()
+		l.hanging.files = append(l.hanging.files, hangingFile{info: info, file: f, removed: l.cfg.Clock.Now()})
+		l.hanging.Unlock()
+	}
+	if err := l.cfg.FS.SyncDir(l.cfg.Dir); err != nil {
+		return fmt.Errorf("cannot remove expired commit log file: %w", err)
+	}
+	return nil
+}
 
 // HangingFile is a removed file whose space is not free yet, because views of it are held.
 type HangingFile struct {
@@ -30,9 +90,45 @@ type HangingFile struct {
 	Removed time.Time
 }
 
+type hangingFile struct {
+	info    FileInfo
+	file    *mapped.File
+	removed time.Time
+}
+
 // Hanging lists removed files that are still held.
-func (l *Log) Hanging() []HangingFile { panic("not written yet") }
+func (l *Log) Hanging() []HangingFile {
+	l.hanging.Lock()
+	defer l.hanging.Unlock()
+	l.hanging.files = slices.DeleteFunc(l.hanging.files, func(h hangingFile) bool { return h.file.Leases() == 0 })
+	out := make([]HangingFile, 0, len(l.hanging.files))
+	for _, h := range l.hanging.files {
+		out = append(out, HangingFile{FileInfo: h.info, Leases: h.file.Leases(), Removed: h.removed})
+	}
+	return out
+}
 
 // ReclaimHanging gives back the space of files that were removed before t, although they are still held: readers get
-// errors instead of bytes. It returns the bytes given back.
-func (l *Log) ReclaimHanging(t time.Time) (int64, error) { panic("not written yet") }
+// errors instead of bytes (see View). It returns the bytes given back.
+func (l *Log) ReclaimHanging(t time.Time) (int64, error) {
+	l.hanging.Lock()
+	defer l.hanging.Unlock()
+	var bytes int64
+	var err error
+	l.hanging.files = slices.DeleteFunc(l.hanging.files, func(h hangingFile) bool {
+		if err != nil || !h.removed.Before(t) {
+			return false
+		}
+		if leases := h.file.Leases(); leases > 0 {
+			if err = h.file.Truncate(0); err != nil {
+				err = fmt.Errorf("cannot free the space of removed %q: %w", h.info.Path, err)
+				return false
+			}
+			l.cfg.Logger.Warn("space of a removed commit log file freed although it is in use",
+				"path", h.info.Path, "leases", leases)
+			bytes += h.info.Size
+		}
+		return true
+	})
+	return bytes, err
+}

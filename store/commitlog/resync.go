@@ -1,0 +1,175 @@
+package commitlog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"mqx/message"
+)
+
+// skip looks for a whole record behind a place where none starts. When there is one, what lies between is rot: it is
+// reported, and the walk goes on at the record. When there is none, the walk ends (-1): with EndTorn, or with
+// EndOfData when there is nothing but zeros.
+func (w *walker) skip(off int64, why error) (next int64, err error) {
+	sc := &scanner{w: w, from: off, pos: off}
+	next, err = sc.next()
+	if err != nil {
+		return 0, err
+	}
+	if next < 0 {
+		w.end.Reason, w.end.Err = EndOfData, nil
+		if sc.nonzero || !errors.Is(why, errZeros) {
+			w.end.Reason, w.end.Err = EndTorn, why
+		}
+		return -1, nil
+	}
+	path := ""
+	if s := w.l.segmentOf(off, 0); s != nil {
+		path = s.path
+	}
+	return next, w.found(Finding{Kind: Rot, From: off, To: next, Path: path, Err: why})
+}
+
+// scanner searches the bytes behind a broken place for the next whole record: right magic and size, right checksum,
+// carrying its own place, and not stored before the last good one. The last condition sorts out what an Apache broker
+// leaves behind the end of its log when it cuts it, which it does without clearing the bytes.
+type scanner struct {
+	w       *walker
+	from    int64 // where no record starts
+	pos     int64 // searched up to here
+	nonzero bool  // there was something else than zeros
+	buf     []byte
+}
+
+const (
+	scanChunk = 1 << 20
+	// scanHead is how much of a record is looked at before it is checked as a whole: up to the physical offset.
+	scanHead    = 36
+	posMagic    = 4
+	posPhysical = 28
+)
+
+// magicHead is what both magic codes of a record start with.
+var magicHead = []byte{0xDA, 0xA3, 0x20}
+
+func (sc *scanner) next() (int64, error) {
+	w := sc.w
+	for i := find(w.segs, sc.from); i < len(w.segs); i++ {
+		s := w.segs[i]
+		if s.start >= w.limit {
+			break
+		}
+		sc.pos = max(sc.pos, s.start)
+		if found, err := sc.searchSegment(s, min(s.end(), w.limit)); err != nil || found >= 0 {
+			return found, err
+		}
+	}
+	return -1, nil
+}
+
+func (sc *scanner) searchSegment(s *segment, end int64) (int64, error) {
+	for sc.pos < end {
+		if err := sc.toData(s, end); err != nil {
+			return 0, err
+		}
+		n := min(end-sc.pos, scanChunk)
+		if n <= 0 {
+			break
+		}
+		if sc.buf == nil {
+			sc.buf = make([]byte, scanChunk)
+		}
+		b := sc.buf[:n]
+		if err := sc.w.l.readSegment(s, b, sc.pos); err != nil {
+			return 0, err
+		}
+		if !sc.nonzero {
+			sc.nonzero = !isZero(b)
+		}
+		if found, err := sc.searchChunk(s, b, end); err != nil || found >= 0 {
+			return found, err
+		}
+		if sc.pos+n == end {
+			sc.pos = end
+		} else {
+			sc.pos += n - scanHead // the head of a record may lie across the border
+		}
+	}
+	return -1, nil
+}
+
+// toData moves over a hole of the file.
+func (sc *scanner) toData(s *segment, end int64) error {
+	f, err := sc.w.l.open(s)
+	if err != nil {
+		return err
+	}
+	defer f.Release()
+	pos, err := f.NextData(sc.pos - s.start)
+	if errors.Is(err, io.EOF) {
+		sc.pos = end
+		return nil
+	}
+	if err == nil && s.start+pos > sc.pos {
+		sc.pos = min(s.start+pos, end)
+	}
+	return err
+}
+
+// searchChunk tries every place in b, the bytes at pos, where a magic code stands.
+func (sc *scanner) searchChunk(s *segment, b []byte, end int64) (int64, error) {
+	for at := 0; ; {
+		i := bytes.Index(b[at:], magicHead)
+		if i < 0 {
+			return -1, nil
+		}
+		start := at + i - posMagic
+		at += i + 1
+		off := sc.pos + int64(start)
+		if start < 0 || off <= sc.from || start+scanHead > len(b) {
+			continue
+		}
+		if binary.BigEndian.Uint64(b[start+posPhysical:]) != uint64(off) {
+			continue
+		}
+		ok, err := sc.check(s, off, end)
+		if err != nil || ok {
+			return off, err
+		}
+	}
+}
+
+// check reads the record at off and tells whether it is whole.
+func (sc *scanner) check(s *segment, off, end int64) (bool, error) {
+	var head [message.BlankLen]byte
+	if err := sc.w.l.readSegment(s, head[:], off); err != nil {
+		return false, err
+	}
+	size, _, err := message.PeekRecord(head[:])
+	if err != nil || off+int64(size) > end || size > maxRecordSize {
+		return false, nil
+	}
+	b := make([]byte, size)
+	if err := sc.w.l.readSegment(s, b, off); err != nil {
+		return false, err
+	}
+	rec, err := message.ParseView(b, message.DecodeOptions{VerifyBodyCRC: true})
+	if err != nil {
+		return false, nil
+	}
+	return rec.PhysicalOffset() == off && rec.StoreTimestamp() >= sc.w.end.LastStore, nil
+}
+
+var zeros [4096]byte
+
+func isZero(b []byte) bool {
+	for len(b) > len(zeros) {
+		if !bytes.Equal(b[:len(zeros)], zeros[:]) {
+			return false
+		}
+		b = b[len(zeros):]
+	}
+	return bytes.Equal(b, zeros[:len(b)])
+}

@@ -1,0 +1,293 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"mqx/internal/vfs"
+	"mqx/store/mapped"
+)
+
+// syncOnOpen is how many of the newest files SetEnd makes durable: what a broker that was killed left to the kernel.
+// Older files have been written back by the kernel long ago.
+const syncOnOpen = 16
+
+// SetEnd tells the log where it ends, after a walk that ended with EndOfData there. Files behind are removed; they
+// must be empty. What lies before off is made durable first. The log takes records from then on.
+func (l *Log) SetEnd(off int64) error {
+	if l.cfg.ReadOnly {
+		return l.setEndReadOnly(off)
+	}
+	if err := l.discardNext(); err != nil {
+		return err
+	}
+	keep, later, err := l.splitAt(off)
+	if err != nil {
+		return err
+	}
+	for _, s := range later {
+		last, err := l.lastByte(s, s.start)
+		if err != nil {
+			return err
+		}
+		if last >= 0 {
+			return fmt.Errorf("cannot end the log at %d: %q holds data", off, s.path)
+		}
+	}
+	if err := l.removeLater(keep, later); err != nil {
+		return err
+	}
+	return l.settle(off)
+}
+
+func (l *Log) setEndReadOnly(off int64) error {
+	if off < l.Min() || off > l.diskEnd() {
+		return l.rangeError(off, 0)
+	}
+	l.end.Store(off)
+	l.recovered.Store(true)
+	return nil
+}
+
+// Truncate cuts everything from to on, durably. When salvageDir is not empty, what is cut (up to the last byte that
+// is not zero) is first kept there, in files named after offset and time. Then the log takes records.
+//
+// The order makes every crash on the way leave a log that ends at to or behind, never one that goes on after a gap:
+// salvage, the later files from the last to the first, then the rest of the file of to, in one step.
+func (l *Log) Truncate(to int64, salvageDir string) error {
+	if l.cfg.ReadOnly {
+		return ErrReadOnly
+	}
+	l.app.Lock()
+	l.app.ready = false
+	l.app.Unlock()
+	if err := l.discardNext(); err != nil {
+		return err
+	}
+	keep, later, err := l.splitAt(to)
+	if err != nil {
+		return err
+	}
+	var tail *segment
+	if len(keep) > 0 {
+		tail = keep[len(keep)-1]
+	}
+	if salvageDir != "" {
+		if err := l.salvage(to, tail, later, salvageDir); err != nil {
+			return err
+		}
+	}
+	l.end.Store(min(l.end.Load(), to))
+	l.flushed.Store(min(l.flushed.Load(), to))
+	if err := l.removeLater(keep, later); err != nil {
+		return err
+	}
+	if tail != nil {
+		if err := l.cutSegment(tail, to); err != nil {
+			return err
+		}
+	}
+	return l.settle(to)
+}
+
+// splitAt divides the files into those that begin before off, or at it, and those behind.
+func (l *Log) splitAt(off int64) (keep, later []*segment, err error) {
+	segs := l.list()
+	if off < l.Min() || off > l.diskEnd() {
+		return nil, nil, &RangeError{Off: off, Min: l.Min(), End: l.diskEnd()}
+	}
+	n := len(segs)
+	for n > 0 && segs[n-1].start > off {
+		n--
+	}
+	if n > 0 && off > segs[n-1].end() {
+		return nil, nil, fmt.Errorf("cannot end the log at %d: that is in a hole behind %q", off, segs[n-1].path)
+	}
+	return segs[:n], segs[n:], nil
+}
+
+// removeLater removes files from the last to the first, each durably, so that no crash leaves a hole.
+func (l *Log) removeLater(keep, later []*segment) error {
+	l.segMu.Lock()
+	l.setList(slices.Clone(keep))
+	l.segMu.Unlock()
+	for _, s := range slices.Backward(later) {
+		l.drop(s)
+		if err := l.cfg.FS.Remove(s.path); err != nil {
+			return fmt.Errorf("cannot remove commit log file behind the end: %w", err)
+		}
+		if err := l.cfg.FS.SyncDir(l.cfg.Dir); err != nil {
+			return fmt.Errorf("cannot remove commit log file behind the end: %w", err)
+		}
+	}
+	return nil
+}
+
+// cutSegment makes the file read as zeros from off on, by cutting it there and giving it its length back.
+func (l *Log) cutSegment(s *segment, off int64) error {
+	f, err := l.open(s)
+	if err != nil {
+		return err
+	}
+	defer f.Release()
+	for _, size := range []int64{off - s.start, s.size} {
+		if err := f.Truncate(size); err != nil {
+			return fmt.Errorf("cannot cut commit log file: %w", err)
+		}
+		if err := f.Sync(); err != nil {
+			return l.fail("sync", s.path, err)
+		}
+	}
+	s.reserved.Store(s.start)
+	return nil
+}
+
+// settle makes what there is durable and puts the writer to off.
+func (l *Log) settle(off int64) error {
+	l.app.Lock()
+	defer l.app.Unlock()
+	if l.app.closed {
+		return ErrClosed
+	}
+	segs := l.list()
+	for _, s := range segs[max(0, len(segs)-syncOnOpen):] {
+		if err := l.syncSegment(s); err != nil {
+			return l.fail("sync", s.path, err)
+		}
+	}
+	app := &l.app
+	app.releaseTail()
+	if len(segs) > 0 {
+		tail := segs[len(segs)-1]
+		f, err := l.open(tail)
+		if err != nil {
+			return err
+		}
+		app.setTail(tail, f)
+		tail.reserved.Store(max(off, tail.start))
+		l.newest.Store(tail)
+	}
+	app.pos, app.base, app.dirty = off, off, [2]int64{}
+	l.end.Store(off)
+	l.flushed.Store(off)
+	l.recovered.Store(true)
+	app.ready = true
+	return nil
+}
+
+// lastByte returns the position of the last byte of s at or behind from that is not zero, -1 when there is none.
+func (l *Log) lastByte(s *segment, from int64) (int64, error) {
+	last := int64(-1)
+	err := l.eachData(s, from, func(off int64, b []byte) error {
+		for i := len(b) - 1; i >= 0; i-- {
+			if b[i] != 0 {
+				last = off + int64(i)
+				break
+			}
+		}
+		return nil
+	})
+	return last, err
+}
+
+// eachData calls f with the regions of s behind from that may hold something, in pieces.
+func (l *Log) eachData(s *segment, from int64, f func(off int64, b []byte) error) error {
+	file, err := l.open(s)
+	if err != nil {
+		return err
+	}
+	defer file.Release()
+	buf := make([]byte, scanChunk)
+	for off := from; off < s.end(); {
+		pos, err := file.NextData(off - s.start)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		off = max(off, s.start+pos)
+		b := buf[:max(0, min(scanChunk, s.end()-off))]
+		if err := l.readSegment(s, b, off); err != nil {
+			return err
+		}
+		if err := f(off, b); err != nil {
+			return err
+		}
+		off += int64(len(b))
+	}
+	return nil
+}
+
+// salvage copies what is behind to into files in dir.
+func (l *Log) salvage(to int64, tail *segment, later []*segment, dir string) error {
+	segs := later
+	if tail != nil {
+		segs = slices.Insert(slices.Clone(later), 0, tail)
+	}
+	for _, s := range segs {
+		if err := l.salvageSegment(s, max(to, s.start), dir); err != nil {
+			return fmt.Errorf("cannot keep what is cut from the commit log at %d: %w", to, err)
+		}
+	}
+	return nil
+}
+
+// salvageSegment copies [from, last byte that is not zero] of s into a file of its own, durably.
+func (l *Log) salvageSegment(s *segment, from int64, dir string) error {
+	last, err := l.lastByte(s, from)
+	if err != nil || last < 0 {
+		return err
+	}
+	if err := mkdirDurable(l.cfg.FS, dir); err != nil {
+		return err
+	}
+	stamp := l.cfg.Clock.Now().UTC().Format("20060102T150405.000Z")
+	name := filepath.Join(dir, fmt.Sprintf("commitlog-%0*d-%s", nameDigits, from, stamp))
+	f, err := mapped.Open(l.cfg.FS, name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Truncate(last + 1 - from); err != nil {
+		return err
+	}
+	err = l.eachData(s, from, func(off int64, b []byte) error {
+		b = b[:max(0, min(int64(len(b)), last+1-off))]
+		if len(b) == 0 {
+			return nil
+		}
+		_, err := f.WriteAt(b, off-from)
+		return err
+	})
+	if err == nil {
+		err = f.Sync()
+	}
+	if err != nil {
+		return errors.Join(err, l.cfg.FS.Remove(name))
+	}
+	l.cfg.Logger.Warn("bytes cut from the commit log are kept", "path", name, "phys_offset", from, "bytes", last+1-from)
+	return l.cfg.FS.SyncDir(dir)
+}
+
+// mkdirDurable makes a directory and its parents with durable names.
+func mkdirDurable(fsys vfs.FS, dir string) error {
+	if _, err := fsys.Stat(dir); err == nil {
+		return nil
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for d := filepath.Dir(dir); ; d = filepath.Dir(d) {
+		if err := fsys.SyncDir(d); err != nil {
+			return err
+		}
+		if filepath.Dir(filepath.Dir(dir)) == d || d == filepath.Dir(d) {
+			return nil // dir is at most two levels below what was there before
+		}
+	}
+}
