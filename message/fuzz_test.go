@@ -59,8 +59,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// sameButPorts compares an encoded record with what it was decoded from. Ports take four bytes of which two count, and
-// the stored body CRC may have its top bit set.
+// sameButPorts compares an encoded record with what it was decoded from. Ports take four bytes of which two count.
 func sameButPorts(out, raw []byte, rec *message.Record) bool {
 	raw = bytes.Clone(raw)
 	if len(out) != len(raw) {
