@@ -1,4 +1,4 @@
-package remoting_test
+package remoting
 
 import (
 	"bytes"
@@ -11,8 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-
-	. "mqx/remoting"
 )
 
 func registration() *RegisterBrokerBody {

@@ -1,11 +1,10 @@
-package remoting_test
+package remoting
 
 import (
 	"fmt"
 	"testing"
 
 	"mqx/internal/fastjson"
-	. "mqx/remoting"
 )
 
 func BenchmarkRouteMarshal(b *testing.B) {

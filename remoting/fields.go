@@ -11,6 +11,8 @@ type Field struct{ Key, Value []byte }
 
 // Fields are the header extension fields of a command, in the order of the
 // frame. When a key occurs twice, the last one counts.
+//
+//nolint:recvcheck // reading takes the slice, changing it takes its address
 type Fields []Field
 
 // Get returns the value of key. It aliases the frame after a decode.

@@ -1,12 +1,10 @@
-package remoting_test
+package remoting
 
 import (
 	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
-
-	. "mqx/remoting"
 )
 
 func TestFrameLen(t *testing.T) {

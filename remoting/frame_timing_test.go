@@ -1,10 +1,9 @@
-package remoting_test
+package remoting
 
 import (
 	"testing"
 
 	"mqx/internal/testkit"
-	. "mqx/remoting"
 )
 
 // goldenRequest returns a recorded request of code in the serialization.

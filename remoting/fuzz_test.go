@@ -1,4 +1,4 @@
-package remoting_test
+package remoting
 
 import (
 	"encoding/binary"
@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mqx/internal/testkit"
-	. "mqx/remoting"
 )
 
 // seedHeaders adds one golden frame a code and serialization.

@@ -1,4 +1,4 @@
-package remoting_test
+package remoting
 
 import (
 	"os"
@@ -8,7 +8,6 @@ import (
 
 	"mqx/internal/fastjson"
 	"mqx/internal/testkit"
-	. "mqx/remoting"
 )
 
 // TestGoldenConfigFilesComeBack reads the tables that Apache keeps under

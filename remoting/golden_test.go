@@ -1,4 +1,4 @@
-package remoting_test
+package remoting
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 
 	"mqx/internal/fastjson"
 	"mqx/internal/testkit"
-	. "mqx/remoting"
 )
 
 // eachGoldenFrame calls f for every recorded remoting frame.
@@ -242,56 +241,6 @@ func checkHeaderComesBack(t *testing.T, name string, seq int, c *Command, code i
 	}
 }
 
-// bodyTypes are the JSON bodies by the code of their request.
-var bodyTypes = map[int32]struct{ request, response any }{
-	ReqGetAllTopicConfig:                {nil, TopicConfigAndMappingTable{}},
-	ReqGetBrokerRuntimeInfo:             {nil, KVTable{}},
-	ReqHeartBeat:                        {HeartbeatData{}, nil},
-	ReqGetConsumerListByGroup:           {nil, ConsumerIDList{}},
-	ReqLockBatchMQ:                      {LockBatchBody{}, LockBatchResponseBody{}},
-	ReqUnlockBatchMQ:                    {LockBatchBody{}, nil},
-	ReqGetAllConsumerOffset:             {nil, ConsumerOffsets{}},
-	ReqGetAllDelayOffset:                {nil, DelayOffsets{}},
-	ReqCheckClientConfig:                {CheckClientBody{}, nil},
-	ReqRegisterBroker:                   {RegisterBrokerBody{}, KVTable{}},
-	ReqGetRouteInfoByTopic:              {nil, TopicRouteData{}},
-	ReqGetBrokerClusterInfo:             {nil, ClusterInfo{}},
-	ReqUpdateAndCreateSubscriptionGroup: {SubscriptionGroupConfig{}, nil},
-	ReqGetAllSubscriptionGroupConfig:    {nil, SubscriptionGroupTable{}},
-	ReqGetTopicStatsInfo:                {nil, TopicStatsTable{}},
-	ReqGetConsumerConnectionList:        {nil, ConsumerConnection{}},
-	ReqGetProducerConnectionList:        {nil, ProducerConnection{}},
-	ReqGetAllTopicListFromNameServer:    {nil, TopicList{}},
-	ReqGetConsumeStats:                  {nil, ConsumeStats{}},
-	ReqResetConsumerClientOffset:        {ResetOffsetBody{}, nil},
-	ReqInvokeBrokerToResetOffset:        {nil, ResetOffsetBody{}},
-	ReqQueryTopicConsumeByWho:           {nil, GroupList{}},
-	ReqGetSystemTopicListFromNS:         {nil, TopicList{}},
-	ReqGetSystemTopicListFromBroker:     {nil, TopicList{}},
-	ReqGetConsumerRunningInfo:           {nil, ConsumerRunningInfo{}},
-	ReqViewBrokerStatsData:              {nil, BrokerStatsData{}},
-	ReqGetBrokerConsumeStats:            {nil, ConsumeStatsList{}},
-	ReqQueryConsumeQueue:                {nil, QueryConsumeQueueBody{}},
-	ReqQueryDataVersion:                 {DataVersion{}, DataVersion{}},
-	ReqGetAllProducerInfo:               {nil, ProducerTableInfo{}},
-	ReqGetTopicConfig:                   {nil, TopicConfigAndMapping{}},
-	ReqGetSubscriptionGroupConfig:       {nil, SubscriptionGroupConfig{}},
-	ReqQueryAssignment:                  {QueryAssignmentBody{}, QueryAssignmentResponseBody{}},
-	ReqSetMessageRequestMode:            {MessageRequestMode{}, nil},
-	ReqGetAllMessageRequestMode:         {nil, MessageRequestModes{}},
-	ReqUpdateAndCreateStaticTopic:       {TopicQueueMappingDetail{}, nil},
-	ReqGetBrokerHAStatus:                {nil, HARuntimeInfo{}},
-	ReqAuthCreateUser:                   {UserInfo{}, nil},
-	ReqAuthGetUser:                      {nil, UserInfo{}},
-	ReqAuthListUser:                     {nil, []UserInfo{}},
-	ReqAuthCreateACL:                    {ACLInfo{}, nil},
-	ReqAuthUpdateACL:                    {ACLInfo{}, nil},
-	ReqAuthGetACL:                       {nil, ACLInfo{}},
-	ReqAuthListACL:                      {nil, []ACLInfo{}},
-	ReqGetBrokerLiteInfo:                {nil, BrokerLiteInfo{}},
-	ReqBatchAckMessage:                  {BatchAckBody{}, nil},
-}
-
 // withoutStruct are JSON bodies that have no struct here.
 var withoutStruct = map[int32]bool{ReqCheckRocksDBCQWriteProgress: true, ReqGetColdDataFlowCtrInfo: true, ReqGetTimerMetrics: true}
 
@@ -320,16 +269,17 @@ func TestGoldenBodiesKeepTheirMeaning(t *testing.T) {
 		if withoutStruct[code] {
 			return
 		}
-		model := bodyTypes[code].request
+		def, _ := Lookup(code)
+		typ := def.RequestBody
 		if c.IsResponse() {
-			model = bodyTypes[code].response
+			typ = def.ResponseBody
 		}
-		if model == nil {
+		if typ == nil {
 			t.Errorf("%s seq %d: JSON body of code %d has no struct: %.200s", name, w.Seq, code, c.Body)
 			return
 		}
-		checkBody(t, name, w, &c, reflect.TypeOf(model), versions[call])
-		seen[reflect.TypeOf(model)]++
+		checkBody(t, name, w, &c, typ, versions[call])
+		seen[typ]++
 	})
 	t.Logf("%d body types", len(seen))
 }

@@ -1,4 +1,4 @@
-package remoting_test
+package remoting
 
 import (
 	"reflect"

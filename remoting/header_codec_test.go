@@ -1,4 +1,4 @@
-package remoting_test
+package remoting
 
 import (
 	"errors"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	. "mqx/remoting"
 )
 
 func TestEveryHeaderStructComesBack(t *testing.T) {

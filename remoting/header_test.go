@@ -1,4 +1,4 @@
-package remoting_test
+package remoting
 
 import (
 	"errors"
@@ -6,8 +6,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
-
-	. "mqx/remoting"
 )
 
 func decodeJSONHeader(t *testing.T, header string) (*Command, error) {

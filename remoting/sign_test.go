@@ -1,12 +1,10 @@
-package remoting_test
+package remoting
 
 import (
 	"crypto/hmac"
 	"crypto/sha1"
 	"encoding/base64"
 	"testing"
-
-	. "mqx/remoting"
 )
 
 func hmacOf(secret, content string) string {

@@ -31,12 +31,12 @@ func (p *parser) decode(v reflect.Value) error {
 	case kindBad:
 		return p.fail(p.pos, "value expected")
 	case kindBare:
-		if start := p.pos; string(p.bare()) == "null" {
+		start := p.pos
+		if string(p.bare()) == "null" {
 			v.SetZero()
 			return nil
-		} else {
-			p.pos = start
 		}
+		p.pos = start
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
