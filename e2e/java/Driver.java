@@ -1,0 +1,324 @@
+import com.alibaba.fastjson2.JSON;
+import com.alibaba.fastjson2.JSONArray;
+import com.alibaba.fastjson2.JSONObject;
+import com.alibaba.fastjson2.JSONWriter;
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.PullResult;
+import org.apache.rocketmq.client.consumer.PullStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
+import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
+import org.apache.rocketmq.tools.command.MQAdminStartup;
+
+/**
+ * The Java client of Apache RocketMQ behind a line protocol: a request is one JSON
+ * object on a line of stdin, the answer one on a line of stdout behind "@@". Many
+ * commands run in one JVM, because starting one takes seconds.
+ */
+public final class Driver {
+    private static final PrintStream OUT = System.out;
+    private static final Map<String, DefaultMQProducer> PRODUCERS = new ConcurrentHashMap<>();
+    private static final Map<String, Push> PUSHES = new ConcurrentHashMap<>();
+
+    private Driver() {
+    }
+
+    public static void main(String[] args) throws Exception {
+        System.setOut(System.err); // what libraries print is no answer
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            JSONObject answer = new JSONObject();
+            try {
+                answer.put("result", run(JSON.parseObject(line)));
+            } catch (Throwable e) {
+                answer.put("error", e.toString());
+            }
+            synchronized (OUT) {
+                OUT.println("@@" + JSON.toJSONString(answer, JSONWriter.Feature.WriteMapNullValue));
+                OUT.flush();
+            }
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static Object run(JSONObject q) throws Exception {
+        switch (q.getString("cmd")) {
+            case "send":
+                return send(q);
+            case "push":
+                return push(q);
+            case "received":
+                return PUSHES.get(q.getString("id")).received();
+            case "assigned":
+                return PUSHES.get(q.getString("id")).assigned();
+            case "stop":
+                PUSHES.remove(q.getString("id")).consumer.shutdown();
+                return null;
+            case "pull":
+                return pull(q);
+            case "admin":
+                return admin(q);
+            default:
+                throw new IllegalArgumentException("unknown command " + q.getString("cmd"));
+        }
+    }
+
+    private static DefaultMQProducer producer(String namesrv) throws Exception {
+        DefaultMQProducer p = PRODUCERS.get(namesrv);
+        if (p == null) {
+            p = new DefaultMQProducer("e2e_java_producer");
+            p.setNamesrvAddr(namesrv);
+            p.setInstanceName("p" + Integer.toHexString(namesrv.hashCode()));
+            p.setSendMsgTimeout(10000);
+            p.start();
+            PRODUCERS.put(namesrv, p);
+        }
+        return p;
+    }
+
+    private static Message message(String topic, JSONObject m) {
+        Message msg = new Message(topic, Base64.getDecoder().decode(m.getString("body")));
+        if (m.getString("tag") != null) {
+            msg.setTags(m.getString("tag"));
+        }
+        if (m.getString("keys") != null) {
+            msg.setKeys(m.getString("keys"));
+        }
+        JSONObject properties = m.getJSONObject("properties");
+        if (properties != null) {
+            for (String name : properties.keySet()) {
+                msg.putUserProperty(name, properties.getString(name));
+            }
+        }
+        return msg;
+    }
+
+    private static Object send(JSONObject q) throws Exception {
+        DefaultMQProducer p = producer(q.getString("namesrv"));
+        String topic = q.getString("topic");
+        String mode = q.getString("mode");
+        JSONArray in = q.getJSONArray("messages");
+        List<Message> messages = new ArrayList<>();
+        for (int i = 0; i < in.size(); i++) {
+            messages.add(message(topic, in.getJSONObject(i)));
+        }
+        List<Object> results = new ArrayList<>();
+        switch (mode) {
+            case "sync":
+                for (Message m : messages) {
+                    results.add(result(p.send(m)));
+                }
+                break;
+            case "shard":
+                for (Message m : messages) {
+                    results.add(result(p.send(m, new SelectMessageQueueByHash(), q.getString("shard"))));
+                }
+                break;
+            case "oneway":
+                for (Message m : messages) {
+                    p.sendOneway(m);
+                }
+                break;
+            case "batch":
+                results.add(result(p.send(messages)));
+                break;
+            case "async":
+                sendAsync(p, messages, results);
+                break;
+            default:
+                throw new IllegalArgumentException("unknown mode " + mode);
+        }
+        return results;
+    }
+
+    private static void sendAsync(DefaultMQProducer p, List<Message> messages, List<Object> results) throws Exception {
+        CountDownLatch all = new CountDownLatch(messages.size());
+        List<Object> done = new CopyOnWriteArrayList<>();
+        List<String> failed = new CopyOnWriteArrayList<>();
+        for (Message m : messages) {
+            p.send(m, new SendCallback() {
+                @Override
+                public void onSuccess(SendResult r) {
+                    done.add(result(r));
+                    all.countDown();
+                }
+
+                @Override
+                public void onException(Throwable e) {
+                    failed.add(e.toString());
+                    all.countDown();
+                }
+            });
+        }
+        if (!all.await(60, TimeUnit.SECONDS)) {
+            throw new IllegalStateException("asynchronous sends without an answer: " + all.getCount());
+        }
+        if (!failed.isEmpty()) {
+            throw new IllegalStateException("asynchronous sends failed: " + failed);
+        }
+        results.addAll(done);
+    }
+
+    private static JSONObject result(SendResult r) {
+        JSONObject o = new JSONObject();
+        o.put("status", r.getSendStatus().name());
+        o.put("msgId", r.getMsgId());
+        o.put("offsetMsgId", r.getOffsetMsgId());
+        o.put("broker", r.getMessageQueue().getBrokerName());
+        o.put("queueId", r.getMessageQueue().getQueueId());
+        o.put("queueOffset", r.getQueueOffset());
+        return o;
+    }
+
+    private static JSONObject received(MessageExt m) {
+        JSONObject o = new JSONObject();
+        o.put("topic", m.getTopic());
+        o.put("broker", m.getBrokerName());
+        o.put("queueId", m.getQueueId());
+        o.put("queueOffset", m.getQueueOffset());
+        o.put("physicalOffset", m.getCommitLogOffset());
+        o.put("msgId", m.getMsgId());
+        o.put("body", Base64.getEncoder().encodeToString(m.getBody()));
+        o.put("tag", m.getTags());
+        o.put("keys", m.getKeys());
+        o.put("bornTimestamp", m.getBornTimestamp());
+        o.put("storeTimestamp", m.getStoreTimestamp());
+        JSONObject properties = new JSONObject();
+        properties.putAll(m.getProperties());
+        o.put("properties", properties);
+        return o;
+    }
+
+    private static final class Push {
+        final DefaultMQPushConsumer consumer;
+        final List<JSONObject> got = new CopyOnWriteArrayList<>();
+
+        Push(DefaultMQPushConsumer consumer) {
+            this.consumer = consumer;
+        }
+
+        Object received() {
+            return new ArrayList<>(got);
+        }
+
+        Object assigned() {
+            List<String> queues = new ArrayList<>();
+            for (MessageQueue q : consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().keySet()) {
+                if (!q.getTopic().startsWith("%RETRY%")) {
+                    queues.add(q.getBrokerName() + ":" + q.getQueueId());
+                }
+            }
+            queues.sort(Comparator.naturalOrder());
+            return queues;
+        }
+    }
+
+    private static Object push(JSONObject q) throws Exception {
+        DefaultMQPushConsumer c = new DefaultMQPushConsumer(q.getString("group"));
+        c.setNamesrvAddr(q.getString("namesrv"));
+        c.setInstanceName(q.getString("id"));
+        c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        c.setConsumeTimestamp("20200101000000");
+        c.setPersistConsumerOffsetInterval(1000);
+        if (q.getBooleanValue("broadcast")) {
+            c.setMessageModel(MessageModel.BROADCASTING);
+        }
+        String expression = q.getString("expression");
+        c.subscribe(q.getString("topic"), expression == null ? "*" : expression);
+        Push p = new Push(c);
+        if (q.getBooleanValue("orderly")) {
+            c.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
+                for (MessageExt m : messages) {
+                    p.got.add(received(m));
+                }
+                return ConsumeOrderlyStatus.SUCCESS;
+            });
+        } else {
+            c.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
+                for (MessageExt m : messages) {
+                    p.got.add(received(m));
+                }
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+        }
+        c.start();
+        PUSHES.put(q.getString("id"), p);
+        return null;
+    }
+
+    /** Everything in a topic, queue by queue, as a pull consumer sees it. */
+    private static Object pull(JSONObject q) throws Exception {
+        DefaultMQPullConsumer c = new DefaultMQPullConsumer(q.getString("group"));
+        c.setNamesrvAddr(q.getString("namesrv"));
+        c.setInstanceName("pull" + System.nanoTime());
+        c.start();
+        try {
+            String expression = q.getString("expression");
+            Set<MessageQueue> queues = c.fetchSubscribeMessageQueues(q.getString("topic"));
+            List<Object> all = new ArrayList<>();
+            for (MessageQueue mq : queues) {
+                long offset = c.minOffset(mq);
+                long end = c.maxOffset(mq);
+                while (offset < end) {
+                    PullResult r = c.pull(mq, expression == null ? "*" : expression, offset, 32, 10000);
+                    if (r.getPullStatus() == PullStatus.FOUND) {
+                        for (MessageExt m : r.getMsgFoundList()) {
+                            all.add(received(m));
+                        }
+                    } else if (r.getNextBeginOffset() <= offset) {
+                        throw new IllegalStateException(mq + " at " + offset + ": " + r);
+                    }
+                    offset = r.getNextBeginOffset();
+                }
+            }
+            return all;
+        } finally {
+            c.shutdown();
+        }
+    }
+
+    /** One command of mqadmin, with what it prints. */
+    private static Object admin(JSONObject q) throws Exception {
+        String[] args = q.getJSONArray("args").toArray(new String[0]);
+        ByteArrayOutputStream text = new ByteArrayOutputStream();
+        PrintStream before = System.out;
+        PrintStream beforeErr = System.err;
+        PrintStream capture = new PrintStream(text, true, "UTF-8");
+        System.setOut(capture);
+        System.setErr(capture);
+        try {
+            MQAdminStartup.main0(args, null);
+        } finally {
+            System.setOut(before);
+            System.setErr(beforeErr);
+            capture.flush();
+        }
+        return text.toString("UTF-8");
+    }
+}

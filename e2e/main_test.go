@@ -1,0 +1,70 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What the tests stand on; set by TestMain.
+var (
+	mqxBinary string // built from the tree
+	classPath string // of the Java parts, with the driver
+	workDir   string // goes at the end
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if spec := os.Getenv(goConsumerEnv); spec != "" {
+		return goConsumerMain(spec) // this process is one consumer of a test
+	}
+	quietGoClient()
+	dir, err := os.MkdirTemp("", "mqx-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	workDir = dir
+	if err := prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer killChildren()
+	return m.Run()
+}
+
+// prepare builds mqx and the Java driver, and fetches the jars where they are
+// not yet there.
+func prepare() error {
+	mqxBinary = filepath.Join(workDir, "mqx")
+	if _, err := output("go", "build", "-C", "..", "-o", mqxBinary, "."); err != nil {
+		return err
+	}
+	jars, err := output("java/fetch")
+	if err != nil {
+		return err
+	}
+	classes := filepath.Join(workDir, "classes")
+	libraries := filepath.Join(strings.TrimSpace(jars), "*")
+	if _, err := output("javac", "-nowarn", "-d", classes, "-cp", libraries, "java/Driver.java"); err != nil {
+		return err
+	}
+	classPath = classes + ":" + libraries
+	return nil
+}
+
+func output(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	var out, errOut bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("cannot run %s %s: %w\n%s", name, strings.Join(args, " "), err, errOut.String())
+	}
+	return out.String(), nil
+}

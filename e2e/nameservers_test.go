@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+)
+
+// Three name servers: one is paused, then another comes back empty. Sends and
+// pulls go on, with clients that were there before and with new ones.
+func TestNameServersFail(t *testing.T) {
+	nsPorts := []int{freePort(t), freePort(t), freePort(t)}
+	var addrs []string
+	var servers []*process
+	for _, port := range nsPorts {
+		p := mqxNameserver(t, port)
+		p.cleanup(t)
+		servers = append(servers, p)
+		addrs = append(addrs, loopback(port))
+	}
+	all := strings.Join(addrs, ";")
+	brPort := freePort(t)
+	br := mqxBroker(t, brokerSpec{port: brPort, namesrv: all, store: filepath.Join(testDir(t, "three"), "store")})
+	br.cleanup(t)
+	for _, a := range addrs {
+		waitRegistered(t, a)
+	}
+	const topic = "E2E_THREE"
+	createTopic(t, all, topic, 4)
+
+	g := goProducer(t, all)
+	consumer := goPushConsumer(t, goSpec{Namesrv: all, Group: "e2e_three", Instance: "three", Topic: topic})
+	var want []outgoing
+	send := func(stage string) {
+		t.Helper()
+		ms := numbered(stage+"-go", 20)
+		for _, m := range ms {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			r, err := g.SendSync(ctx, goMessage(topic, m))
+			cancel()
+			if err != nil || r.Status != primitive.SendOK {
+				t.Fatalf("%s: send: %v, %v", stage, r, err)
+			}
+		}
+		java := numbered(stage+"-java", 20)
+		sharedDriver(t).send(t, all, topic, "sync", java, nil)
+		mqxLines := numbered(stage+"-mqx", 5)
+		for _, m := range mqxLines {
+			file := writeFile(t, testDir(t, "line"), "line", m.Body+"\n")
+			mqx(t, "produce", topic, file, "-n", all, "-o", "name")
+		}
+		want = append(append(append(want, ms...), java...), mqxLines...)
+		waitFor(t, arrival, stage+": everything at the push consumer", func() (bool, string) {
+			why := lost(want, consumer.received())
+			return why == "", why
+		})
+		// Readers that start now have to find the route as well.
+		for reader, got := range map[string][]incoming{"mqx": mqxConsume(t, all, topic), "Java": sharedDriver(t).pull(t, all, topic, "")} {
+			if why := lost(want, got); why != "" {
+				t.Fatalf("%s: %s reader: %s", stage, reader, why)
+			}
+		}
+	}
+
+	send("three up")
+	if err := servers[0].signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	send("first paused")
+
+	servers[1].kill()
+	send("second gone as well")
+	again := mqxNameserver(t, nsPorts[1]) // knows nothing
+	again.cleanup(t)
+	send("second restarted empty")
+	waitRegistered(t, addrs[1])
+
+	if err := servers[0].signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	servers[2].kill()
+	send("only the two that had failed")
+	for i := range 2 {
+		waitFor(t, 60*time.Second, fmt.Sprintf("name server %d to know the topic", i), func() (bool, string) {
+			text, err := output(mqxBinary, "admin", "topic", "get", topic, "-n", addrs[i], "-o", "name")
+			if err != nil {
+				return false, err.Error()
+			}
+			return strings.Contains(text, topic), text
+		})
+	}
+}

@@ -1,0 +1,146 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// member is a consumer of a group that a test can kill.
+type member struct {
+	received func() []incoming
+	kill     func()
+}
+
+// Two members share the queues; when one is killed, the other takes over all of
+// them and nothing is lost.
+func TestRebalance(t *testing.T) {
+	c := sharedCluster(t)
+	for name, join := range map[string]func(t *testing.T, namesrv, group, topic, id string) member{"Go": joinGo, "Java": joinJava} {
+		t.Run(name, func(t *testing.T) {
+			topic, group := "E2E_REBALANCE_"+name, "e2e_rebalance_"+name
+			createTopic(t, c.namesrv, topic, 8)
+			var want []outgoing
+			send := func(prefix string, n int) {
+				ms := numbered(prefix, n)
+				sharedDriver(t).send(t, c.namesrv, topic, "sync", ms, nil)
+				want = append(want, ms...)
+			}
+			first := join(t, c.namesrv, group, topic, "first")
+			send("alone", 40)
+			waitFor(t, arrival, "everything at the first member", func() (bool, string) {
+				why := lost(want, first.received())
+				return why == "", why
+			})
+			second := join(t, c.namesrv, group, topic, "second")
+			round := 0
+			waitFor(t, arrival, "both members to get new messages", func() (bool, string) {
+				a, b := len(first.received()), len(second.received())
+				round++
+				send("shared"+string(rune('A'+round%26))+string(rune('A'+round/26%26)), 16)
+				deadline := time.Now().Add(5 * time.Second)
+				for time.Now().Before(deadline) && lost(want, append(first.received(), second.received()...)) != "" {
+					time.Sleep(50 * time.Millisecond)
+				}
+				return len(first.received()) > a && len(second.received()) > b, "only one of them gets messages"
+			})
+			waitFor(t, arrival, "everything at the two members", func() (bool, string) {
+				why := lost(want, append(first.received(), second.received()...))
+				return why == "", why
+			})
+			second.kill()
+			send("after", 80)
+			waitFor(t, arrival, "the first member to take over", func() (bool, string) {
+				why := lost(want, append(first.received(), second.received()...))
+				return why == "", why
+			})
+			after := want[len(want)-80:]
+			if why := lost(after, first.received()); why != "" {
+				t.Errorf("after the second member was killed: %s", why)
+			}
+		})
+	}
+}
+
+func joinJava(t *testing.T, namesrv, group, topic, id string) member {
+	t.Helper()
+	d := startDriver(t)
+	d.cleanup(t)
+	d.call(t, "push", map[string]any{"id": id, "namesrv": namesrv, "group": group, "topic": topic}, nil)
+	var last []incoming
+	return member{
+		received: func() []incoming {
+			if d.ended() {
+				return last
+			}
+			var got []incoming
+			d.call(t, "received", map[string]any{"id": id}, &got)
+			last = got
+			return got
+		},
+		kill: d.kill,
+	}
+}
+
+// joinGo starts this test binary as a consumer of the Go client.
+func joinGo(t *testing.T, namesrv, group, topic, id string) member {
+	t.Helper()
+	spec, err := json.Marshal(goSpec{Namesrv: namesrv, Group: group, Instance: id, Topic: topic})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := testDir(t, "go-consumer")
+	p := &process{name: "go-consumer-" + id, log: filepath.Join(dir, "consumer.log"), done: make(chan struct{})}
+	log, err := os.Create(p.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	p.cmd = exec.Command(os.Args[0])
+	p.cmd.Env = append(os.Environ(), goConsumerEnv+"="+string(spec))
+	p.cmd.Stderr = log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var got []incoming
+	drained := make(chan struct{})
+	go func() { // reads to the end before Wait closes the pipe
+		defer close(drained)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var m incoming
+			if json.Unmarshal(lines.Bytes(), &m) == nil && m.Topic != "" {
+				mu.Lock()
+				got = append(got, m)
+				mu.Unlock()
+			}
+		}
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	children.Lock()
+	children.all = append(children.all, p)
+	children.Unlock()
+	p.cleanup(t)
+	return member{
+		received: func() []incoming {
+			mu.Lock()
+			defer mu.Unlock()
+			return append([]incoming(nil), got...)
+		},
+		kill: func() { p.kill(); <-drained },
+	}
+}
