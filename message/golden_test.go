@@ -393,6 +393,15 @@ func TestGoldenIDs(t *testing.T) {
 			}
 		}
 	}
+	for _, ack := range testkit.GoldenManifest(t, "crash_midwrite").Acknowledged {
+		host, phys, err := message.ParseOffsetID(ack.OffsetMsgID)
+		if err != nil || message.FormatOffsetID(host, phys) != ack.OffsetMsgID {
+			t.Errorf("acknowledged %d: %s: %v", ack.I, ack.OffsetMsgID, err)
+		}
+		if id, err := message.ParseUniqueID(ack.MsgID); err != nil || id.String() != ack.MsgID {
+			t.Errorf("acknowledged %d: %s: %v", ack.I, ack.MsgID, err)
+		}
+	}
 	if offsetIDs < 4000 || uniqueIDs < 4000 {
 		t.Errorf("%d offset ids, %d unique ids", offsetIDs, uniqueIDs)
 	}

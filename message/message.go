@@ -29,7 +29,9 @@ func (m *Message) SetProperty(name, value string) {
 }
 
 // Keys returns the keys by which the message can be found.
-func (m *Message) Keys() []string { return strings.Fields(m.Properties[PropKeys]) }
+func (m *Message) Keys() []string {
+	return strings.FieldsFunc(m.Properties[PropKeys], func(r rune) bool { return r == ' ' })
+}
 
 // SetKeys replaces the keys. A blank inside a key makes two keys of it.
 func (m *Message) SetKeys(keys ...string) { m.SetProperty(PropKeys, strings.Join(keys, KeySeparator)) }

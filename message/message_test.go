@@ -30,6 +30,10 @@ func TestMessageProperties(t *testing.T) {
 	if m.DelayLevel() != 3 || m.WaitStore() || m.Tags() != "t" || m.UniqKey() != "id" || strings.Join(m.Keys(), "+") != "a+b" {
 		t.Errorf("%+v", m)
 	}
+	m.SetProperty(message.PropKeys, " a\tb  c ")
+	if d := cmp.Diff([]string{"a\tb", "c"}, m.Keys()); d != "" {
+		t.Errorf("keys (-want +got):\n%s", d)
+	}
 	m.SetKeys()
 	m.SetDelayLevel(0)
 	m.SetProperty("own", "")

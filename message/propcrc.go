@@ -13,9 +13,13 @@ const PropCRCLen = len(PropCRC32) + 1 + propCRCDigits + 1
 const propCRCDigits = 10
 
 // SealPropCRC computes the checksum of a record that was encoded with room for it, over all bytes but the last
-// PropCRCLen, and writes it there. Call it after PatchOffsets. rec is one whole record.
+// PropCRCLen, and writes it there. Call it after PatchOffsets. rec is one whole record. It panics if the room is not
+// there, rather than write over properties.
 func SealPropCRC(rec []byte) {
 	end := len(rec) - PropCRCLen
+	if end < 0 || string(rec[end:end+len(PropCRC32)]) != PropCRC32 {
+		panic("message: record has no room for its checksum property")
+	}
 	putPropCRC(rec[end:], crc32.ChecksumIEEE(rec[:end])&crcMask)
 }
 

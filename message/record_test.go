@@ -345,6 +345,18 @@ func TestSkipBody(t *testing.T) {
 	}
 }
 
+func TestSealWithoutRoom(t *testing.T) {
+	rec := sample()
+	raw := rec.Append(nil, false)
+	before := bytes.Clone(raw)
+	defer func() {
+		if recover() == nil || !bytes.Equal(raw, before) {
+			t.Error("properties are written over")
+		}
+	}()
+	message.SealPropCRC(raw)
+}
+
 func TestBlankOfNothing(t *testing.T) {
 	defer func() {
 		if recover() == nil {
