@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -12,6 +13,11 @@ var (
 	ErrClosed = errors.New("client is closed")
 	// ErrTooManyPending: MaxPending requests wait for their answers.
 	ErrTooManyPending = errors.New("too many requests wait for an answer")
+
+	errClosedByCaller = errors.New("closed by the caller")
+	errIdle           = errors.New("not used for long")
+	errSilent         = errors.New("the peer does not answer")
+	errNoAddress      = errors.New("no name server address is known")
 )
 
 // ConnectError says that no connection could be made. Nothing was sent.
@@ -37,6 +43,9 @@ func (e *TimeoutError) Error() string {
 
 // Timeout reports true, as net.Error wants it.
 func (e *TimeoutError) Timeout() bool { return true }
+
+// Unwrap returns context.DeadlineExceeded.
+func (e *TimeoutError) Unwrap() error { return context.DeadlineExceeded }
 
 // ClosedError says that the connection closed before the answer came. The
 // peer may have done what was asked. Err is the reason; where the peer gave
