@@ -1,6 +1,7 @@
 package remoting
 
-// CreateTopicHeader is the request header of UPDATE_AND_CREATE_TOPIC (17), UPDATE_AND_CREATE_STATIC_TOPIC (513).
+// CreateTopicHeader is the request header of UPDATE_AND_CREATE_TOPIC (17),
+// UPDATE_AND_CREATE_STATIC_TOPIC (513).
 type CreateTopicHeader struct {
 	Topic           string `rmq:"topic,required"`
 	DefaultTopic    string `rmq:"defaultTopic,required"`
@@ -16,6 +17,7 @@ type CreateTopicHeader struct {
 }
 
 // GetAllTopicConfigHeader is the request header of GET_ALL_TOPIC_CONFIG (21).
+// A request without any field asks for everything at once; such a one must not be decoded.
 type GetAllTopicConfigHeader struct {
 	TopicSeq    int32      `rmq:"topicSeq,required"`
 	DataVersion string     `rmq:"dataVersion,omitempty"`
@@ -32,14 +34,17 @@ type GetBrokerConfigResponseHeader struct {
 	Version string `rmq:"version,required"`
 }
 
-// GetAllSubscriptionGroupConfigHeader is the request header of GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201).
+// GetAllSubscriptionGroupConfigHeader is the request header of
+// GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201).
+// A request without any field asks for everything at once; such a one must not be decoded.
 type GetAllSubscriptionGroupConfigHeader struct {
 	GroupSeq    int32      `rmq:"groupSeq,required"`
 	DataVersion string     `rmq:"dataVersion,omitempty"`
 	MaxGroupNum Opt[int32] `rmq:"maxGroupNum"`
 }
 
-// GetAllSubscriptionGroupConfigResponseHeader is the response header of GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201).
+// GetAllSubscriptionGroupConfigResponseHeader is the response header of
+// GET_ALL_SUBSCRIPTIONGROUP_CONFIG (201).
 type GetAllSubscriptionGroupConfigResponseHeader struct {
 	TotalGroupNum int32 `rmq:"totalGroupNum,required"`
 }

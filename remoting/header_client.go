@@ -43,7 +43,8 @@ type NotifyConsumerIDsChangedHeader struct {
 	RPCHeader
 }
 
-// ResetOffsetHeader is the request header of RESET_CONSUMER_CLIENT_OFFSET (220), INVOKE_BROKER_TO_RESET_OFFSET (222).
+// ResetOffsetHeader is the request header of RESET_CONSUMER_CLIENT_OFFSET
+// (220), INVOKE_BROKER_TO_RESET_OFFSET (222).
 type ResetOffsetHeader struct {
 	Group     string     `rmq:"group,required"`
 	Topic     string     `rmq:"topic,required"`
@@ -54,7 +55,9 @@ type ResetOffsetHeader struct {
 	TopicHeader
 }
 
-// GetConsumerStatusHeader is the request header of GET_CONSUMER_STATUS_FROM_CLIENT (221), INVOKE_BROKER_TO_GET_CONSUMER_STATUS (223).
+// GetConsumerStatusHeader is the request header of
+// GET_CONSUMER_STATUS_FROM_CLIENT (221), INVOKE_BROKER_TO_GET_CONSUMER_STATUS
+// (223).
 type GetConsumerStatusHeader struct {
 	Topic      string `rmq:"topic,required"`
 	Group      string `rmq:"group,required"`

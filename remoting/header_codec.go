@@ -30,6 +30,7 @@ type headerField struct {
 	kind      valueKind
 	required  bool
 	omitEmpty bool
+	isTrue    bool // a bool that is true when absent
 }
 
 // headerPlan is what is known of a header struct type.
@@ -69,6 +70,7 @@ func (p *headerPlan) collect(t reflect.Type, prefix []int) {
 		f := headerField{name: name, index: index, kind: valueKindOf(t, sf)}
 		f.required = opts == "required"
 		f.omitEmpty = opts == "omitempty"
+		f.isTrue = opts == "default=true"
 		p.byName[name] = len(p.fields)
 		if second != "" {
 			p.byName[second] = len(p.fields)
@@ -126,8 +128,14 @@ func DecodeHeader(f Fields, h any) error {
 		seen |= 1 << at
 	}
 	for i := range p.fields {
-		if p.fields[i].required && seen&(1<<i) == 0 {
+		if seen&(1<<i) != 0 {
+			continue
+		}
+		if p.fields[i].required {
 			return &MissingFieldError{Field: p.fields[i].name}
+		}
+		if p.fields[i].isTrue {
+			v.FieldByIndex(p.fields[i].index).SetBool(true)
 		}
 	}
 	return nil

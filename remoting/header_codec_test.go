@@ -96,6 +96,22 @@ func TestDecodeHeaderNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestAbsentFieldMayBeTrue(t *testing.T) {
+	var f Fields
+	f.Set("topic", "t")
+	f.Set("queueId", "0")
+	for text, want := range map[string]bool{"": true, "true": true, "false": false} {
+		f.Del("committed")
+		if text != "" {
+			f.Set("committed", text)
+		}
+		var h GetMaxOffsetHeader
+		if err := DecodeHeader(f, &h); err != nil || h.Committed != want {
+			t.Errorf("committed=%q: %v, %v", text, h.Committed, err)
+		}
+	}
+}
+
 func TestSendHeaderHasTwoSetsOfNames(t *testing.T) {
 	h := SendMessageHeader{
 		ProducerGroup: "g", Topic: "t", DefaultTopic: "TBW102", DefaultTopicQueueNums: 4, QueueID: -1, SysFlag: 1, BornTimestamp: 1795993445669,

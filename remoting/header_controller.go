@@ -31,7 +31,8 @@ type ResetMasterFlushOffsetHeader struct {
 	MasterFlushOffset int64 `rmq:"masterFlushOffset,required"`
 }
 
-// ControllerAlterSyncStateSetHeader is the request header of CONTROLLER_ALTER_SYNC_STATE_SET (1001).
+// ControllerAlterSyncStateSetHeader is the request header of
+// CONTROLLER_ALTER_SYNC_STATE_SET (1001).
 type ControllerAlterSyncStateSetHeader struct {
 	BrokerName     string     `rmq:"brokerName,omitempty"`
 	MasterBrokerID Opt[int64] `rmq:"masterBrokerId"`
@@ -39,7 +40,8 @@ type ControllerAlterSyncStateSetHeader struct {
 	InvokeTime     int64      `rmq:"invokeTime"`
 }
 
-// ControllerAlterSyncStateSetResponseHeader is the response header of CONTROLLER_ALTER_SYNC_STATE_SET (1001).
+// ControllerAlterSyncStateSetResponseHeader is the response header of
+// CONTROLLER_ALTER_SYNC_STATE_SET (1001).
 type ControllerAlterSyncStateSetResponseHeader struct {
 	NewSyncStateSetEpoch int32 `rmq:"newSyncStateSetEpoch"`
 }
@@ -70,7 +72,8 @@ type ControllerRegisterBrokerHeader struct {
 	InvokeTime    int64      `rmq:"invokeTime"`
 }
 
-// ControllerRegisterBrokerResponseHeader is the response header of CONTROLLER_REGISTER_BROKER (1003).
+// ControllerRegisterBrokerResponseHeader is the response header of
+// CONTROLLER_REGISTER_BROKER (1003).
 type ControllerRegisterBrokerResponseHeader struct {
 	ClusterName       string     `rmq:"clusterName,omitempty"`
 	BrokerName        string     `rmq:"brokerName,omitempty"`
@@ -85,14 +88,16 @@ type ControllerGetReplicaInfoHeader struct {
 	BrokerName string `rmq:"brokerName,omitempty"`
 }
 
-// ControllerGetReplicaInfoResponseHeader is the response header of CONTROLLER_GET_REPLICA_INFO (1004).
+// ControllerGetReplicaInfoResponseHeader is the response header of
+// CONTROLLER_GET_REPLICA_INFO (1004).
 type ControllerGetReplicaInfoResponseHeader struct {
 	MasterBrokerID Opt[int64] `rmq:"masterBrokerId"`
 	MasterAddress  string     `rmq:"masterAddress,omitempty"`
 	MasterEpoch    Opt[int32] `rmq:"masterEpoch"`
 }
 
-// ControllerGetMetadataInfoResponseHeader is the response header of CONTROLLER_GET_METADATA_INFO (1005).
+// ControllerGetMetadataInfoResponseHeader is the response header of
+// CONTROLLER_GET_METADATA_INFO (1005).
 type ControllerGetMetadataInfoResponseHeader struct {
 	Group                   string `rmq:"group,omitempty"`
 	ControllerLeaderID      string `rmq:"controllerLeaderId,omitempty"`
@@ -124,7 +129,8 @@ type ControllerGetNextBrokerIDHeader struct {
 	BrokerName  string `rmq:"brokerName,omitempty"`
 }
 
-// ControllerGetNextBrokerIDResponseHeader is the response header of CONTROLLER_GET_NEXT_BROKER_ID (1012).
+// ControllerGetNextBrokerIDResponseHeader is the response header of
+// CONTROLLER_GET_NEXT_BROKER_ID (1012).
 type ControllerGetNextBrokerIDResponseHeader struct {
 	ClusterName  string     `rmq:"clusterName,omitempty"`
 	BrokerName   string     `rmq:"brokerName,omitempty"`
@@ -139,7 +145,8 @@ type ControllerApplyBrokerIDHeader struct {
 	RegisterCheckCode string     `rmq:"registerCheckCode,omitempty"`
 }
 
-// ControllerApplyBrokerIDResponseHeader is the response header of CONTROLLER_APPLY_BROKER_ID (1013).
+// ControllerApplyBrokerIDResponseHeader is the response header of
+// CONTROLLER_APPLY_BROKER_ID (1013).
 type ControllerApplyBrokerIDResponseHeader struct {
 	ClusterName string `rmq:"clusterName,omitempty"`
 	BrokerName  string `rmq:"brokerName,omitempty"`
@@ -152,7 +159,8 @@ type BrokerCloseChannelRequestHeader struct {
 	BrokerID    Opt[int64] `rmq:"brokerId"`
 }
 
-// CheckNotActiveBrokerRequestHeader is the request header of CHECK_NOT_ACTIVE_BROKER_REQUEST (1015).
+// CheckNotActiveBrokerRequestHeader is the request header of
+// CHECK_NOT_ACTIVE_BROKER_REQUEST (1015).
 type CheckNotActiveBrokerRequestHeader struct {
 	CheckTimeMillis Opt[int64] `rmq:"checkTimeMillis"`
 }
@@ -169,7 +177,8 @@ type GetSyncStateDataRequestHeader struct {
 	InvokeTime Opt[int64] `rmq:"invokeTime"`
 }
 
-// RaftBrokerHeartBeatEventRequestHeader is the request header of RAFT_BROKER_HEART_BEAT_EVENT_REQUEST (1018).
+// RaftBrokerHeartBeatEventRequestHeader is the request header of
+// RAFT_BROKER_HEART_BEAT_EVENT_REQUEST (1018).
 type RaftBrokerHeartBeatEventRequestHeader struct {
 	ClusterNameIdentityInfo string     `rmq:"clusterNameIdentityInfo,omitempty"`
 	BrokerNameIdentityInfo  string     `rmq:"brokerNameIdentityInfo,omitempty"`

@@ -1,6 +1,8 @@
 package remoting
 
-// SendMessageHeader is the request header of SEND_MESSAGE (10), SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320), SEND_REPLY_MESSAGE (324), SEND_REPLY_MESSAGE_V2 (325).
+// SendMessageHeader is the request header of SEND_MESSAGE (10), SEND_MESSAGE_V2
+// (310), SEND_BATCH_MESSAGE (320), SEND_REPLY_MESSAGE (324),
+// SEND_REPLY_MESSAGE_V2 (325).
 type SendMessageHeader struct {
 	ProducerGroup         string     `rmq:"producerGroup|a,required"`
 	Topic                 string     `rmq:"topic|b,required"`
@@ -18,7 +20,9 @@ type SendMessageHeader struct {
 	TopicHeader
 }
 
-// SendMessageResponseHeader is the response header of SEND_MESSAGE (10), SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320), SEND_REPLY_MESSAGE (324), SEND_REPLY_MESSAGE_V2 (325).
+// SendMessageResponseHeader is the response header of SEND_MESSAGE (10),
+// SEND_MESSAGE_V2 (310), SEND_BATCH_MESSAGE (320), SEND_REPLY_MESSAGE (324),
+// SEND_REPLY_MESSAGE_V2 (325).
 type SendMessageResponseHeader struct {
 	MsgID         string `rmq:"msgId,required"`
 	QueueID       int32  `rmq:"queueId,required"`
@@ -97,7 +101,7 @@ type SearchOffsetResponseHeader struct {
 type GetMaxOffsetHeader struct {
 	Topic     string `rmq:"topic,required"`
 	QueueID   int32  `rmq:"queueId,required"`
-	Committed bool   `rmq:"committed"`
+	Committed bool   `rmq:"committed,default=true"` // false: also what the store has not confirmed yet
 	TopicHeader
 }
 

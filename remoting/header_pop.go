@@ -72,7 +72,8 @@ type ChangeMessageInvisibleTimeHeader struct {
 	TopicHeader
 }
 
-// ChangeMessageInvisibleTimeResponseHeader is the response header of CHANGE_MESSAGE_INVISIBLETIME (200053).
+// ChangeMessageInvisibleTimeResponseHeader is the response header of
+// CHANGE_MESSAGE_INVISIBLETIME (200053).
 type ChangeMessageInvisibleTimeResponseHeader struct {
 	PopTime       int64 `rmq:"popTime,required"`
 	InvisibleTime int64 `rmq:"invisibleTime,required"`
