@@ -381,8 +381,11 @@ func (c *Conn) answered(frame []byte) {
 // connected moves an accepted connection on: its first bytes have shown what it
 // is.
 func (c *Conn) connected() {
-	if c.move(StateAccepted, StateConnected) && c.srv.cfg.OnOpen != nil {
-		c.announced = true
+	if !c.move(StateAccepted, StateConnected) {
+		return
+	}
+	c.announced = true
+	if c.srv.cfg.OnOpen != nil {
 		c.srv.cfg.OnOpen(c)
 	}
 }
