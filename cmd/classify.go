@@ -3,18 +3,77 @@ package cmd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+
+	"mqx/admin"
+	"mqx/message"
+	"mqx/remoting"
+	remoteclient "mqx/remoting/client"
 )
 
-// classify finds the exit code of an error of the rooms below.
+// classify finds the exit code of an error of the rooms below, and what a
+// person can do about it.
 func classify(err error) *Failure {
 	f := &Failure{Code: ExitFailed, Err: err}
+	if notFound, ok := errors.AsType[*admin.NotFoundError](err); ok {
+		f.Code = ExitNotFound
+		f.Try = tryInstead(notFound)
+		return f
+	}
+	if resp, ok := errors.AsType[*remoting.ResponseError](err); ok {
+		return classifyResponse(f, resp)
+	}
+	if c, ok := errors.AsType[*remoteclient.ConnectError](err); ok {
+		f.Code = ExitConnect
+		f.Why = fmt.Sprintf("nothing answers at %s", c.Addr)
+		f.Try = "mqx dev (a name server and a broker here), or -n HOST:9876 for another one"
+		return f
+	}
+	if invalid(err) {
+		f.Code = ExitUsage
+		return f
+	}
 	var netErr net.Error
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &netErr) {
 		f.Code = ExitConnect
-	case errors.As(err, &netErr):
-		f.Code = ExitConnect
+	}
+	return f
+}
+
+// invalid: a name or a property that can never work, whoever is asked.
+func invalid(err error) bool {
+	_, name := errors.AsType[*message.NameError](err)
+	_, text := errors.AsType[*message.PropertyTextError](err)
+	_, limit := errors.AsType[*message.LimitError](err)
+	return name || text || limit
+}
+
+func tryInstead(e *admin.NotFoundError) string {
+	if near := nearest(e.Name, e.Known); near != "" {
+		return near
+	}
+	switch e.Kind {
+	case "topic":
+		return "mqx admin topic ls"
+	case "group":
+		return "mqx admin group ls"
+	default:
+		return ""
+	}
+}
+
+// classifyResponse: what a server answered, by its code.
+func classifyResponse(f *Failure, resp *remoting.ResponseError) *Failure {
+	switch resp.Code {
+	case remoting.RespNoPermission:
+		f.Code = ExitDenied
+	case remoting.RespTopicNotExist:
+		f.Code = ExitNotFound
+		f.Try = "mqx admin topic ls"
+	case remoting.RespSubscriptionGroupNotExist:
+		f.Code = ExitNotFound
+		f.Try = "mqx admin group ls"
 	}
 	return f
 }

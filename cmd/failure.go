@@ -40,10 +40,10 @@ func (f *Failure) try(format string, args ...any) *Failure {
 	return f
 }
 
-// errSilent ends a command with a code when everything has been said already.
-type errSilent struct{ code Exit }
+// silentError ends a command with a code when everything has been said already.
+type silentError struct{ code Exit }
 
-func (e errSilent) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+func (e silentError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
 
 // asFailure turns any error into a Failure: what a command says itself stands,
 // everything else is told apart by its type in classify.

@@ -1,10 +1,17 @@
 // Package cmd is the command line of mqx, and the only place that knows cobra.
 // A command parses flags into options and makes one call into a room below.
+//
+// What is shared: the exit codes (exitcode.go), how a failure is told
+// (failure.go, classify.go), flags that mean one thing everywhere (flags.go,
+// target.go, output.go, safety.go), and how times and positions are written
+// (position.go).
 package cmd
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -15,18 +22,14 @@ import (
 type app struct {
 	Streams
 	global globalFlags
-}
-
-// globalFlags are the flags that every command has.
-type globalFlags struct {
-	verbose bool
+	env    func(string) string
 }
 
 // Execute runs the command line args, args[0] being the name the binary was
 // called by, and returns the exit code. Errors have been printed when it
 // returns. It ends early when ctx is cancelled.
 func Execute(ctx context.Context, args []string, streams Streams) Exit {
-	a := &app{Streams: streams}
+	a := &app{Streams: streams, env: os.Getenv}
 	root := newRootCmd(a)
 	root.SetArgs(appletArgs(args))
 	root.SetIn(streams.In)
@@ -36,7 +39,7 @@ func Execute(ctx context.Context, args []string, streams Streams) Exit {
 	if err == nil {
 		return ExitOK
 	}
-	if s, ok := errors.AsType[errSilent](err); ok {
+	if s, ok := errors.AsType[silentError](err); ok {
 		return s.code
 	}
 	f := asFailure(err)
@@ -45,17 +48,60 @@ func Execute(ctx context.Context, args []string, streams Streams) Exit {
 }
 
 func newRootCmd(a *app) *cobra.Command {
-	root := &cobra.Command{
-		Use:           "mqx",
-		Short:         "A drop-in Apache RocketMQ name server and broker, and the toolkit that operates them",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-	}
+	root := asGroup(&cobra.Command{
+		Use:   "mqx",
+		Short: "A drop-in Apache RocketMQ name server and broker, and the toolkit that operates them",
+		Long: `What speaks to Apache RocketMQ 5.5 speaks to mqx, and what Apache wrote to disk
+mqx reads, and the other way round. ` + "`mqx dev`" + ` runs everything that is needed in
+one process.`,
+		Example: `  mqx dev
+  echo hello | mqx produce GREETINGS
+  mqx consume GREETINGS
+  mqx admin topic ls -n 10.0.0.1:9876 -o json | jq -r '.items[].name'`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.global.check() },
+	})
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.DisableAutoGenTag = true
-	root.PersistentFlags().BoolVarP(&a.global.verbose, "verbose", "v", false, "say more on stderr")
-	root.AddCommand(newVersionCmd(a))
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) { writeHelp(c.OutOrStdout(), c) })
+	root.SetUsageFunc(func(c *cobra.Command) error { writeUsage(c.OutOrStderr(), c); return nil })
+	root.SetHelpCommand(newHelpCmd())
+	a.global.add(root)
+	root.AddCommand(serverCommands(a)...)
+	root.AddCommand(
+		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newAdminCmd(a), newMqadminCmd(),
+		newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
+	)
 	return root
+}
+
+// note says what was understood, or progress: on stderr, and only where a
+// person reads it.
+func (a *app) note(format string, args ...any) {
+	if a.ErrTTY || a.global.verbose {
+		fmt.Fprintf(a.Err, format+"\n", args...)
+	}
+}
+
+// warn says on stderr what the user must know, always.
+func (a *app) warn(format string, args ...any) {
+	fmt.Fprintf(a.Err, "warning: %s\n", oneLine(fmt.Sprintf(format, args...)))
+}
+
+// deadline bounds a command by --timeout. A command that works as long as there
+// is data has no bound unless the flag was given.
+func (a *app) deadline(c *cobra.Command, always bool) (context.Context, context.CancelFunc) {
+	if always || c.Flags().Changed("timeout") {
+		return context.WithTimeout(c.Context(), a.global.timeout)
+	}
+	return context.WithCancel(c.Context())
+}
+
+// deadlineAfterQuestion begins --timeout anew, after a question was answered.
+func (a *app) deadlineAfterQuestion(c *cobra.Command) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(c.Context(), a.global.timeout)
 }
 
 // applets are the names under which mqx stands in for Apache's scripts.

@@ -1,11 +1,12 @@
 package cmd
 
 import (
-	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"mqx/internal/render"
 )
 
 // Set by the release build (-ldflags -X); empty in a plain go build or go run,
@@ -17,11 +18,11 @@ var (
 )
 
 // buildVersion returns version, commit and commit time of this binary; parts
-// that nobody recorded are "unknown".
+// that nobody recorded are "".
 func buildVersion() (v, rev, when string) {
 	v, rev, when = version, commit, date
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if v == "" && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		if v == "" && info.Main.Version != "(devel)" {
 			v = info.Main.Version
 		}
 		for _, s := range info.Settings {
@@ -36,23 +37,48 @@ func buildVersion() (v, rev, when string) {
 	if v == "" {
 		v = "devel"
 	}
-	for _, p := range []*string{&rev, &when} {
-		if *p == "" {
-			*p = "unknown"
-		}
-	}
 	return v, rev, when
 }
 
+func versionText() string {
+	v, _, _ := buildVersion()
+	return v
+}
+
+var versionSchema = render.Schema{Kind: "Version", Name: "version", Fields: []render.Field{
+	{Name: "version", Doc: "version of mqx"},
+	{Name: "commit", Doc: "commit it was built from"},
+	{Name: "date", Doc: "time of that commit"},
+	{Name: "go", Doc: "Go release it was built with"},
+	{Name: "platform", Doc: "operating system and architecture"},
+}}
+
 func newVersionCmd(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of mqx",
-		Args:  cobra.NoArgs,
+	o := &outputFlags{}
+	c := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version of mqx",
+		Example: "  mqx version\n  mqx version -o name",
+		Args:    exactArgs(),
 		RunE: func(*cobra.Command, []string) error {
+			out, closeOut, err := a.open(o)
+			if err != nil {
+				return err
+			}
+			w, err := a.renderer(out, o, versionSchema, false)
+			if err != nil {
+				return err
+			}
 			v, rev, when := buildVersion()
-			_, err := fmt.Fprintf(a.Out, "mqx %s\ncommit %s %s\n%s %s/%s\n", v, rev, when, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return err
+			if err := w.Row(v, orUnknown(rev), orUnknown(when), runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH); err != nil {
+				return err
+			}
+			if err := w.Close(); err != nil {
+				return err
+			}
+			return closeOut()
 		},
 	}
+	o.add(c)
+	return c
 }

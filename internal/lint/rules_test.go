@@ -67,7 +67,7 @@ var doors = []struct {
 	{"charm.land/bubbles/v2", []string{"tui/..."}},
 	{"charm.land/lipgloss/v2", []string{"tui/...", "internal/render"}},
 	{"go.yaml.in/yaml/v3", []string{"internal/render"}},
-	{"github.com/klauspost/compress", []string{"message"}},
+	{"github.com/klauspost/compress", []string{"message", "remoting"}},
 	{"github.com/pierrec/lz4/v4", []string{"message"}},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"client/...", "cmd"}},
 	{"golang.org/x/term", []string{"cmd"}},

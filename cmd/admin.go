@@ -1,0 +1,125 @@
+package cmd
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mqx/admin"
+	"mqx/internal/render"
+)
+
+func newAdminCmd(a *app) *cobra.Command {
+	return asGroup(&cobra.Command{
+		Use:   "admin",
+		Short: "Look at and change a live cluster",
+		Example: `  mqx admin topic ls --sort messages
+  mqx admin topic create ORDERS --queues 8 --yes
+  mqx admin group get billing --match 'lag>0'`,
+	}, newTopicCmd(a), newGroupCmd(a))
+}
+
+// targetProblems are the brokers that did not answer, as records.
+func targetProblems(errs []admin.TargetError) problems {
+	out := make(problems, 0, len(errs))
+	for _, e := range errs {
+		target := e.Broker
+		if target == "" {
+			target = e.Addr
+		}
+		out = append(out, render.Problem{Target: target, Addr: e.Addr, Message: e.Err.Error()})
+	}
+	return out
+}
+
+// allFailed is the first error when nothing at all came back: then it is no
+// partial result.
+func allFailed(items int, errs []admin.TargetError) error {
+	if items > 0 || len(errs) == 0 {
+		return nil
+	}
+	return errs[0]
+}
+
+const completionTime = 500 * time.Millisecond
+
+// completer makes a completion function of a query that is given half a second.
+func completer(a *app, t *targetFlags, query func(ctx context.Context, c *admin.Client) ([]string, error)) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), completionTime)
+		defer cancel()
+		client, err := a.adminClient(t)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer func() { _ = client.Close() }()
+		names, err := query(ctx, client)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var out []string
+		for _, n := range names {
+			if strings.HasPrefix(n, prefix) {
+				out = append(out, n)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeTopics offers topics for the first argument, files after it.
+func completeTopics(a *app, t *targetFlags) cobra.CompletionFunc {
+	topics := completer(a, t, func(ctx context.Context, c *admin.Client) ([]string, error) {
+		list, err := c.ListTopics(ctx, admin.ListTopicsOptions{})
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for _, item := range list.Items {
+			names = append(names, item.Name)
+		}
+		return names, nil
+	})
+	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return topics(c, args, prefix)
+	}
+}
+
+func completeGroups(a *app, t *targetFlags) cobra.CompletionFunc {
+	return completer(a, t, func(ctx context.Context, c *admin.Client) ([]string, error) {
+		list, err := c.ListGroups(ctx, admin.ListGroupsOptions{})
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for _, item := range list.Items {
+			names = append(names, item.Name)
+		}
+		return names, nil
+	})
+}
+
+func completeBrokers(a *app, t *targetFlags) cobra.CompletionFunc {
+	return completer(a, t, func(ctx context.Context, c *admin.Client) ([]string, error) {
+		brokers, err := c.Cluster(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for _, b := range brokers {
+			names = append(names, b.Name)
+		}
+		return names, nil
+	})
+}
+
+func completeFlag(c *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(err)
+	}
+}

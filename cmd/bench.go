@@ -1,0 +1,294 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/client"
+	"mqx/internal/render"
+)
+
+// benchOptions are the flags of mqx bench.
+type benchOptions struct {
+	target targetFlags
+	output outputFlags
+
+	topics      []string
+	brokers     []string
+	queues      int
+	connections int
+	inFlight    int
+	size        sizeFlag
+	batch       int
+	count       int64
+	duration    time.Duration
+	warmup      time.Duration
+	runs        int
+	verify      bool
+	waitStore   bool
+}
+
+var benchSchema = render.Schema{Kind: "BenchReportList", Name: "run", Fields: []render.Field{
+	{Name: "kind", Doc: "what was measured: produce, consume or route"},
+	{Name: "run", Doc: "number of the run; median is the median of each column over the runs"},
+	{Name: "perSecond", Title: "PER SECOND", Kind: render.Float, Doc: "messages (or queries) a second"},
+	{Name: "p50Ms", Title: "P50", Kind: render.Duration, Doc: "latency of a request that half of them stay below"},
+	{Name: "p99Ms", Title: "P99", Kind: render.Duration, Doc: "latency that 99 % stay below"},
+	{Name: "p999Ms", Title: "P99.9", Kind: render.Duration, Doc: "latency that 99.9 % stay below"},
+	{Name: "maxMs", Title: "MAX", Kind: render.Duration, Doc: "longest latency"},
+	{Name: "messages", Kind: render.Int, Doc: "messages (or queries) in the time measured"},
+	{Name: "errors", Kind: render.Int, Doc: "requests that failed"},
+	{Name: "lost", Kind: render.Int, Doc: "messages acknowledged and not found again; unknown when not verified"},
+	{Name: "duplicated", Title: "TWICE", Kind: render.Int, Doc: "messages found more than once"},
+	{Name: "outOfOrder", Title: "DISORDER", Kind: render.Int, Doc: "messages found before one that was sent earlier"},
+	{Name: "corrupt", Kind: render.Int, Doc: "messages whose body is not what was sent"},
+	{Name: "elapsedMs", Title: "ELAPSED", Kind: render.Duration, Wide: true, Doc: "time measured"},
+	{Name: "requests", Kind: render.Int, Wide: true, Doc: "requests in that time"},
+	{Name: "bytes", Kind: render.Size, Wide: true, Doc: "bytes of bodies in that time"},
+	{Name: "p90Ms", Title: "P90", Kind: render.Duration, Wide: true, Doc: "latency that 90 % stay below"},
+	{Name: "meanMs", Title: "MEAN", Kind: render.Duration, Wide: true, Doc: "mean latency"},
+	{Name: "checked", Kind: render.Int, Wide: true, Doc: "messages that were read back and checked"},
+	{Name: "cpuSecondsPer100k", Title: "CPU s/100k", Kind: render.Float, Wide: true, Doc: "CPU seconds of the load generator for 100,000 messages"},
+}}
+
+const benchTopic = "MQX_BENCH"
+
+func newBenchCmd(a *app) *cobra.Command {
+	return asGroup(&cobra.Command{
+		Use:   "bench",
+		Short: "Put load on a cluster and measure it",
+		Long: `Loads a cluster, mqx's own or Apache's, over pipelined connections, and checks
+what it did: every message carries its producer and number, is read back, and
+losses, duplicates, breaks of order and changed bodies are counted. Any of them
+ends in exit code 6.`,
+		Example: `  mqx bench produce --duration 30s --size 1KiB --in-flight 64
+  mqx bench consume -t MQX_BENCH
+  mqx bench route --connections 16 --runs 3 -o json`,
+	},
+		newBenchKindCmd(a, "produce", "Send messages at full speed", client.LoadProduce),
+		newBenchKindCmd(a, "consume", "Pull messages at full speed, from the start of all queues", client.LoadConsume),
+		newBenchKindCmd(a, "route", "Ask the name servers for routes at full speed", client.LoadRoute),
+	)
+}
+
+type loadFunc func(context.Context, client.LoadConfig) (*client.LoadReport, error)
+
+func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
+	o := &benchOptions{size: 1024}
+	c := &cobra.Command{
+		Use:     kind,
+		Short:   short,
+		Example: "  mqx bench " + kind + " --duration 10s --runs 3",
+		Args:    exactArgs(),
+		RunE:    func(c *cobra.Command, _ []string) error { return runBench(a, c, o, kind, run) },
+	}
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		o.target.add(f)
+		f.StringArrayVarP(&o.topics, "topic", "t", []string{benchTopic}, "topic to load; may be repeated")
+		if kind != "route" {
+			f.StringArrayVarP(&o.brokers, "broker", "b", nil, "address of a broker to load (default: those of the route)")
+			f.IntVar(&o.queues, "queues", 0, "queues to use of each topic and broker (default: all)")
+		}
+	})
+	grouped(c, groupLoad, func(f *pflag.FlagSet) {
+		f.IntVar(&o.connections, "connections", 4, "connections to each server")
+		f.IntVar(&o.inFlight, "in-flight", 64, "requests under way at a time, over all connections")
+		f.Int64Var(&o.count, "count", 0, "end after this many messages or queries")
+		f.DurationVar(&o.duration, "duration", 10*time.Second, "end after this time; with --count alone there is no such end")
+		f.DurationVar(&o.warmup, "warmup", time.Second, "time before measuring begins")
+		f.IntVar(&o.runs, "runs", 1, "repeat, and print the median as well")
+		if kind == "produce" {
+			f.Var(&o.size, "size", "size of a message body")
+			f.BoolVar(&o.waitStore, "wait-store", true, "ask to be answered when the message is as safe as the broker makes it")
+			f.BoolVar(&o.verify, "verify", true, "read everything back and check it")
+		}
+		switch kind {
+		case "produce":
+			f.IntVar(&o.batch, "batch", 1, "messages in a request")
+		case "consume":
+			f.IntVar(&o.batch, "batch", 32, "messages asked for in a request")
+			f.BoolVar(&o.verify, "verify", false, "check the numbers that mqx bench produce wrote")
+		}
+	})
+	o.output.add(c)
+	return c
+}
+
+func (o *benchOptions) check(c *cobra.Command) error {
+	if c.Flags().Changed("count") && !c.Flags().Changed("duration") {
+		o.duration = 0
+	}
+	for _, n := range []struct {
+		flag  string
+		value int64
+		least int64
+	}{
+		{"connections", int64(o.connections), 1},
+		{"in-flight", int64(o.inFlight), 1},
+		{"runs", int64(o.runs), 1},
+		{"count", o.count, 0},
+		{"queues", int64(o.queues), 0},
+		{"duration", int64(o.duration), 0},
+		{"warmup", int64(o.warmup), 0},
+	} {
+		if n.value < n.least {
+			return usagef("cannot use --%s %d: it must be at least %d", n.flag, n.value, n.least)
+		}
+	}
+	if c.Flags().Lookup("batch") != nil && o.batch < 1 {
+		return usagef("cannot use --batch %d: it must be at least 1", o.batch)
+	}
+	if o.duration == 0 && o.count == 0 {
+		return usagef("this load has no end").try("--duration 10s, or --count N")
+	}
+	return nil
+}
+
+func runBench(a *app, c *cobra.Command, o *benchOptions, kind string, run loadFunc) error {
+	if err := o.check(c); err != nil {
+		return err
+	}
+	if kind == "produce" && a.global.readOnly {
+		return failf(ExitDenied, "refused by --read-only")
+	}
+	out, closeOut, err := a.open(&o.output)
+	if err != nil {
+		return err
+	}
+	w, err := a.renderer(out, &o.output, benchSchema, false)
+	if err != nil {
+		return err
+	}
+	if w.Help() {
+		return w.Close()
+	}
+	cfg, err := a.clientConfig(&o.target)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := a.deadline(c, false)
+	defer cancel()
+	var reports []*client.LoadReport
+	for n := range o.runs {
+		r, err := run(ctx, o.load(a, cfg, n))
+		if err != nil {
+			return errors.Join(a.withTimeout(ctx, err), w.Close(), closeOut())
+		}
+		reports = append(reports, r)
+		a.errorKinds(r)
+		if err := w.Row(benchRow(fmt.Sprint(n+1), r)...); err != nil {
+			return err
+		}
+	}
+	if len(reports) > 1 {
+		if err := w.Row(benchRow("median", median(reports))...); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(w.Close(), closeOut()); err != nil {
+		return err
+	}
+	return verdict(reports)
+}
+
+func (o *benchOptions) load(a *app, cfg client.Config, run int) client.LoadConfig {
+	return client.LoadConfig{
+		Config: cfg, Brokers: o.brokers, Topics: o.topics, Queues: o.queues,
+		InFlight: o.inFlight, Connections: o.connections, BodySize: int(o.size), Batch: o.batch,
+		Count: o.count, Duration: o.duration, Warmup: o.warmup, WaitStore: o.waitStore, Verify: o.verify,
+		Progress: func(p client.LoadProgress) {
+			phase := ""
+			if p.Warmup {
+				phase = " (warm-up)"
+			}
+			a.note("run %d: %s%s, %d done, %d errors", run+1, p.Elapsed.Round(time.Second), phase, p.Messages, p.Errors)
+		},
+	}
+}
+
+// errorKinds says what failed, the most frequent first.
+func (a *app) errorKinds(r *client.LoadReport) {
+	kinds := slices.SortedFunc(maps.Keys(r.ErrorKinds), func(x, y string) int { return cmp.Compare(r.ErrorKinds[y], r.ErrorKinds[x]) })
+	for _, k := range kinds {
+		a.warn("%d requests failed: %s", r.ErrorKinds[k], k)
+	}
+}
+
+func benchRow(run string, r *client.LoadReport) []any {
+	checked := func(n int64) any {
+		if !r.Verified {
+			return nil
+		}
+		return n
+	}
+	l := r.Latency
+	return []any{
+		r.Kind, run, r.PerSecond, l.P50, l.P99, l.P999, l.Max, r.Messages, r.Errors,
+		checked(r.Lost), checked(r.Duplicated), checked(r.OutOfOrder), checked(r.Corrupt),
+		r.Elapsed, r.Requests, r.Bytes, l.P90, l.Mean, checked(r.Checked), r.CPUPer100k,
+	}
+}
+
+// median takes the median of each figure over the runs, the lower one of two.
+func median(reports []*client.LoadReport) *client.LoadReport {
+	pick := func(value func(*client.LoadReport) float64) float64 {
+		values := make([]float64, len(reports))
+		for i, r := range reports {
+			values[i] = value(r)
+		}
+		slices.Sort(values)
+		return values[(len(values)-1)/2]
+	}
+	count := func(value func(*client.LoadReport) int64) int64 {
+		return int64(pick(func(r *client.LoadReport) float64 { return float64(value(r)) }))
+	}
+	latency := func(value func(client.Latency) time.Duration) time.Duration {
+		return time.Duration(pick(func(r *client.LoadReport) float64 { return float64(value(r.Latency)) }))
+	}
+	m := &client.LoadReport{Kind: reports[0].Kind, Verified: reports[0].Verified}
+	m.PerSecond = pick(func(r *client.LoadReport) float64 { return r.PerSecond })
+	m.CPUPer100k = pick(func(r *client.LoadReport) float64 { return r.CPUPer100k })
+	m.Messages = count(func(r *client.LoadReport) int64 { return r.Messages })
+	m.Requests = count(func(r *client.LoadReport) int64 { return r.Requests })
+	m.Bytes = count(func(r *client.LoadReport) int64 { return r.Bytes })
+	m.Errors = count(func(r *client.LoadReport) int64 { return r.Errors })
+	m.Checked = count(func(r *client.LoadReport) int64 { return r.Checked })
+	m.Lost = count(func(r *client.LoadReport) int64 { return r.Lost })
+	m.Duplicated = count(func(r *client.LoadReport) int64 { return r.Duplicated })
+	m.OutOfOrder = count(func(r *client.LoadReport) int64 { return r.OutOfOrder })
+	m.Corrupt = count(func(r *client.LoadReport) int64 { return r.Corrupt })
+	m.Elapsed = time.Duration(pick(func(r *client.LoadReport) float64 { return float64(r.Elapsed) }))
+	m.Latency = client.Latency{
+		P50: latency(func(l client.Latency) time.Duration { return l.P50 }), P90: latency(func(l client.Latency) time.Duration { return l.P90 }),
+		P99: latency(func(l client.Latency) time.Duration { return l.P99 }), P999: latency(func(l client.Latency) time.Duration { return l.P999 }),
+		Max: latency(func(l client.Latency) time.Duration { return l.Max }), Mean: latency(func(l client.Latency) time.Duration { return l.Mean }),
+	}
+	return m
+}
+
+// verdict: a loss is worse than an error, and an error is no success.
+func verdict(reports []*client.LoadReport) error {
+	var lost, twice, disorder, corrupt, failed int64
+	for _, r := range reports {
+		lost += r.Lost
+		twice += r.Duplicated
+		disorder += r.OutOfOrder
+		corrupt += r.Corrupt
+		failed += r.Errors
+	}
+	if lost+twice+disorder+corrupt > 0 {
+		return failf(ExitCheckFailed, "the check failed: %d lost, %d duplicated, %d out of order, %d corrupt", lost, twice, disorder, corrupt)
+	}
+	if failed > 0 {
+		return failf(ExitFailed, "%d requests failed", failed)
+	}
+	return nil
+}

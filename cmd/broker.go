@@ -1,0 +1,129 @@
+//go:build linux || darwin
+
+package cmd
+
+import (
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/broker"
+)
+
+func newBrokerCmd(a *app) *cobra.Command {
+	return asGroup(&cobra.Command{Use: "broker", Short: "Serve messages"}, newBrokerStartCmd(a))
+}
+
+// brokerOptions are the flags of mqx broker start.
+type brokerOptions struct {
+	server    serverFlags
+	namesrv   string
+	store     string
+	advertise string
+}
+
+func newBrokerStartCmd(a *app) *cobra.Command {
+	o := &brokerOptions{}
+	c := &cobra.Command{
+		Use:   "start",
+		Short: "Run a broker",
+		Long: `Stores messages and serves them, on the port given and on the one two below it.
+It reads Apache's broker.conf as it is, and opens a store directory that Apache
+wrote. A key that changes durability, replication, security or where data lies
+and is not served stops the start. SIGTERM stops it in order: it unregisters,
+answers what is under way, flushes and exits with 0; a second signal ends it at once.`,
+		Example: `  mqx broker start -n 10.0.0.1:9876 --store /var/lib/mqx
+  mqx broker start -c /etc/rocketmq/broker.conf
+  mqx broker start -n '10.0.0.1:9876;10.0.0.2:9876' --advertise 203.0.113.7`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error { return runBroker(a, c, o) },
+	}
+	o.server.add(c, "10911")
+	grouped(c, groupServer, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.namesrv, "namesrv", "n", "", "name servers to register at, ; or , between them")
+		f.StringVar(&o.store, "store", "", "store directory (default: that of the configuration, else ~/store)")
+		f.StringVar(&o.advertise, "advertise", "", "address that clients are told (default: the one of the route to the name server)")
+	})
+	return c
+}
+
+func (o *brokerOptions) brokerConfig(a *app) (broker.Config, error) {
+	cfg := broker.DefaultConfig()
+	if o.server.config != "" {
+		var err error
+		if cfg, err = broker.LoadConfig(o.server.config, o.server.allow); err != nil {
+			return cfg, configFailure(err)
+		}
+	}
+	if o.server.listen != "" {
+		host, port, err := splitListen(o.server.listen)
+		if err != nil {
+			return cfg, err
+		}
+		if cfg.HAListenPort == cfg.ListenPort+1 {
+			cfg.HAListenPort = 0 // follows the port
+		}
+		cfg.BindAddress, cfg.ListenPort = host, port
+	}
+	if o.namesrv != "" {
+		cfg.NamesrvAddr = o.namesrv
+	} else if cfg.NamesrvAddr == "" {
+		cfg.NamesrvAddr, _ = a.namesrvText("")
+	}
+	if o.store != "" {
+		cfg.Store.RootDir, cfg.Store.CommitLogDir = o.store, ""
+	}
+	if o.advertise != "" {
+		cfg.BrokerIP1 = strings.Trim(o.advertise, "[]")
+	}
+	return cfg, nil
+}
+
+// splitListen reads host:port, :port or a port.
+func splitListen(text string) (host string, port int, err error) {
+	if _, err := strconv.Atoi(text); err == nil {
+		text = ":" + text
+	}
+	host, portText, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", 0, usagef("cannot listen on %q: %w", text, err).try("--listen 0.0.0.0:10911")
+	}
+	if port, err = strconv.Atoi(portText); err != nil || port < 0 || port > 65535 {
+		return "", 0, usagef("cannot listen on %q: the port must be 0 to 65535", text)
+	}
+	if host == "" {
+		host = "0.0.0.0"
+	}
+	return host, port, nil
+}
+
+func runBroker(a *app, c *cobra.Command, o *brokerOptions) error {
+	cfg, err := o.brokerConfig(a)
+	if err != nil {
+		return err
+	}
+	if o.server.printConfig {
+		_, err := a.Out.Write(cfg.ValuesText())
+		return err
+	}
+	log := a.loggerAt(slog.LevelInfo)
+	cfg.Logger, cfg.Store.Logger = log, log
+	if err := cfg.LoadDefaultTLS(); err != nil {
+		return configFailure(err)
+	}
+	if err := startPprof(c.Context(), log, o.server.pprof); err != nil {
+		return err
+	}
+	b, err := broker.New(cfg)
+	if err != nil {
+		return configFailure(err)
+	}
+	return a.serve(c.Context(), log, b, func() {
+		startLines(log, b.Explain())
+		log.Info("broker started", "addr", b.Addr().String(), "version", versionText())
+	})
+}

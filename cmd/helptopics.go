@@ -1,0 +1,171 @@
+package cmd
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// helpTopic is a page of `mqx help TOPIC` that belongs to no single command.
+type helpTopic struct {
+	name, short string
+	write       func(w io.Writer)
+}
+
+var helpTopics = []helpTopic{
+	{"exit-codes", "what the exit codes mean", writeExitCodes},
+	{"output", "forms of output and what they hold", writeText(helpOutput)},
+	{"match", "choosing rows: --match, --sort, --limit", writeText(helpMatch)},
+	{"positions", "how times, positions and sizes are written", writeText(helpPositions)},
+	{"environment", "environment variables, and what wins", writeText(helpEnvironment)},
+	{"changes", "how changes are planned, confirmed and done", writeText(helpChanges)},
+}
+
+func newHelpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND... | TOPIC]",
+		Short: "Help about a command or a topic",
+		Args:  cobra.ArbitraryArgs,
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			at, _, err := c.Root().Find(args)
+			if err != nil || at == nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, sub := range at.Commands() {
+				if sub.IsAvailableCommand() {
+					names = append(names, sub.Name())
+				}
+			}
+			if len(args) == 0 {
+				for _, t := range helpTopics {
+					names = append(names, t.name)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				for _, t := range helpTopics {
+					if t.name == args[0] {
+						t.write(c.OutOrStdout())
+						return nil
+					}
+				}
+			}
+			at, rest, err := c.Root().Find(args)
+			if err == nil && len(rest) == 0 {
+				at.InitDefaultHelpFlag()
+				return at.Help()
+			}
+			var names []string
+			for _, sub := range c.Root().Commands() {
+				if sub.IsAvailableCommand() {
+					names = append(names, sub.Name())
+				}
+			}
+			for _, t := range helpTopics {
+				names = append(names, t.name)
+			}
+			f := usagef("unknown command or help topic %q", strings.Join(args, " "))
+			if near := nearest(args[0], names); near != "" {
+				return f.try("mqx help %s", near)
+			}
+			return f.try("mqx help")
+		},
+	}
+}
+
+func writeText(text string) func(io.Writer) {
+	return func(w io.Writer) { fmt.Fprintln(w, strings.TrimSpace(text)) }
+}
+
+func writeExitCodes(w io.Writer) {
+	fmt.Fprintln(w, "Exit codes of every command:")
+	fmt.Fprintln(w)
+	for _, m := range exitTable {
+		fmt.Fprintf(w, "  %3d  %-12s %s\n", m.Code, m.Name, m.Meaning)
+	}
+	fmt.Fprintln(w, `
+--dry-run exits with 0, with --exit-code with 6 when something would change.
+A server that was told to stop (SIGTERM, SIGINT) and stopped in order exits with 0.`)
+}
+
+const helpOutput = `
+Every command that prints records has -o FORM:
+
+  table        aligned columns on a terminal; on a pipe tab-separated text with
+               one header line, no colour, full values and absolute times (default)
+  wide         the same with all fields
+  json         one document: {"apiVersion","kind","asOf","items":[…],"errors":[…]}
+  ndjson       one JSON object a line
+  yaml         the document of json as YAML
+  csv          comma-separated, with a header line
+  name         the name alone, one a line
+  template=T   the Go template T for each record, as in template='{{.name}}'
+  help         the fields, their types and meaning
+
+Field names are stable. A value that nobody knows is null in json, ndjson and
+yaml, "-" in tables and empty in csv; it is never 0 or -1. 64-bit numbers are
+JSON numbers; --strings adds each of them once more as text (offset and
+offsetString), for readers that lose digits above 2^53. In tab-separated text a
+tab, a line end and a backslash inside a value are written \t, \n, \r and \\.
+
+stdout carries data only. Errors and warnings go to stderr always; what was
+understood, progress and hints only where stderr is a terminal, or with -v.
+NO_COLOR and --color never switch colour off.
+
+When some brokers did not answer, the rows of the others are printed, each
+missing broker is an entry of errors and a line on stderr, and the exit code is
+3 (0 with --partial ok).`
+
+const helpMatch = `
+Lists take --match EXPR, --sort FIELD and --limit N; -o help names the fields.
+
+  name=ORDERS              equal; != is not equal
+  name~^ORD                the regular expression matches; !~ does not
+  messages>=1000           < <= > >= for numbers, times (RFC 3339) and durations (5s)
+  perm=rw && queues>4      both; || is either, && binds closer
+  ORD                      a word alone: any field contains it
+
+A value with blanks, && or || in it stands in quotes inside the expression.
+--sort puts the largest number, time or size first, and text from A to Z; with a
+minus before the field it is the other way round. Unknown values come last.`
+
+const helpPositions = `
+TIME       now · -15m, -2h, -3d (ago) · +10s (ahead) · 2026-01-02 ·
+           2026-01-02T15:04:05 (local) · RFC 3339 · unix seconds or milliseconds,
+           told apart by their length
+POSITION   start · end · an offset · @TIME, as in --start @-2h
+           --end is the first message that is not part of the range
+SIZE       512, 4KiB, 1.5GiB (powers of 1024), 10MB (powers of 1000)
+DURATION   300ms, 10s, 15m, 1h30m`
+
+const helpEnvironment = `
+Name servers come from the first of these that is there: -n --namesrv,
+MQX_NAMESRV, NAMESRV_ADDR, and 127.0.0.1:9876. Several stand with ; or , between
+them; quote a list with ; in it, or the shell ends the command there.
+A broker takes them from -n, then from its configuration file, then from
+MQX_NAMESRV or NAMESRV_ADDR.
+
+  MQX_NAMESRV, NAMESRV_ADDR     name servers
+  MQX_ACCESS_KEY                access key that signs every request
+  MQX_SECRET_KEY                secret key to it
+  MQX_SECURITY_TOKEN            security token to it, if there is one
+  NO_COLOR                      no colour, whatever its value
+  NOTIFY_SOCKET                 set by systemd; servers report their state there`
+
+const helpChanges = `
+A change is planned first and then done. The plan names the cluster in its first
+line. On a terminal it is shown and a question asked. Not on a terminal, the
+command refuses (exit code 2) without --yes.
+
+Destructive acts (rm) ask for the name: on a terminal it is typed, elsewhere
+--confirm NAME answers; --yes does not.
+
+--dry-run shows the plan and does nothing; with --exit-code it exits with 6 when
+something would change. --read-only refuses every change. After the act mqx reads
+back what it did, prints before and after, and one line that undoes it where
+that can be.`

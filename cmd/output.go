@@ -1,0 +1,188 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/internal/render"
+)
+
+// outputFlags are the flags of every command that prints records.
+type outputFlags struct {
+	form    string
+	file    string
+	strings bool
+
+	match string
+	sort  string
+	limit int
+
+	watch    bool
+	interval time.Duration
+}
+
+// add adds the flags of the form of the output.
+func (o *outputFlags) add(c *cobra.Command) {
+	grouped(c, groupOutput, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.form, "output", "o", "table", "table, wide, json, ndjson, yaml, csv, name, template=TEXT; help lists the fields")
+		f.StringVarP(&o.file, "output-file", "O", "", "write the output to this file")
+		f.BoolVar(&o.strings, "strings", false, "add every integer of a document once more as text")
+	})
+	err := c.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return render.Forms(), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err)
+	}
+}
+
+// addRows adds the flags that choose and order the rows.
+func (o *outputFlags) addRows(c *cobra.Command) {
+	grouped(c, groupFilter, func(f *pflag.FlagSet) {
+		f.StringVar(&o.match, "match", "", "print only rows that match; see `mqx help match`")
+		f.StringVar(&o.sort, "sort", "", "sort by this field; -FIELD the other way round")
+		f.IntVar(&o.limit, "limit", 0, "print only the first N rows")
+	})
+}
+
+// addWatch adds the flags that repeat a read.
+func (o *outputFlags) addWatch(c *cobra.Command) {
+	grouped(c, groupOutput, func(f *pflag.FlagSet) {
+		f.BoolVar(&o.watch, "watch", false, "repeat until interrupted")
+		f.DurationVar(&o.interval, "interval", 2*time.Second, "time between repetitions of --watch")
+	})
+}
+
+// open opens where the output goes. The function returned closes it.
+func (a *app) open(o *outputFlags) (io.Writer, func() error, error) {
+	if o.file == "" || o.file == "-" {
+		return a.Out, func() error { return nil }, nil
+	}
+	f, err := os.Create(o.file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot create output file: %w", err)
+	}
+	return f, func() error {
+		if err := f.Close(); err != nil {
+			return fmt.Errorf("cannot write output file %q: %w", o.file, err)
+		}
+		return nil
+	}, nil
+}
+
+// renderer makes the Writer for records of the schema.
+func (a *app) renderer(out io.Writer, o *outputFlags, s render.Schema, stream bool) (*render.Writer, error) {
+	form, text, err := render.ParseForm(o.form)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	tty := a.OutTTY && (o.file == "" || o.file == "-")
+	w, err := render.New(out, s, render.Options{
+		Form: form, Template: text, TTY: tty, Width: a.Width, Color: a.color(tty),
+		NoHeaders: a.global.noHeaders, Strings: o.strings,
+		Match: o.match, Sort: o.sort, Limit: o.limit,
+		Stream: stream, Now: time.Now(),
+	})
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	return w, nil
+}
+
+func (a *app) color(tty bool) bool {
+	switch a.global.color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return tty && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
+}
+
+// problems are the parts of an answer that are missing.
+type problems []render.Problem
+
+// list prints the records that fetch gives: once, or again and again with
+// --watch. Parts that are missing end in exit code 3.
+func (a *app) list(c *cobra.Command, o *outputFlags, s render.Schema, fetch func(ctx context.Context, w *render.Writer) (problems, error)) error {
+	out, closeOut, err := a.open(o)
+	if err != nil {
+		return err
+	}
+	round := func() error {
+		w, err := a.renderer(out, o, s, false)
+		if err != nil {
+			return err
+		}
+		if w.Help() {
+			return w.Close()
+		}
+		ctx, cancel := a.deadline(c, true)
+		defer cancel()
+		missing, err := fetch(ctx, w)
+		if err != nil {
+			return a.withTimeout(ctx, err)
+		}
+		for _, p := range missing {
+			w.Problem(p)
+		}
+		if err := w.Close(); err != nil {
+			return err
+		}
+		return a.partial(missing)
+	}
+	if !o.watch {
+		return errors.Join(round(), closeOut())
+	}
+	for {
+		if a.OutTTY && o.file == "" {
+			fmt.Fprint(a.Out, "\x1b[H\x1b[2J")
+		}
+		if err := round(); err != nil {
+			if s, ok := errors.AsType[silentError](err); !ok || s.code != ExitPartial {
+				return errors.Join(err, closeOut())
+			}
+		}
+		select {
+		case <-c.Context().Done():
+			return errors.Join(context.Cause(c.Context()), closeOut())
+		case <-time.After(o.interval):
+		}
+	}
+}
+
+// withTimeout says which limit a command ran into.
+func (a *app) withTimeout(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
+		f := asFailure(err)
+		f.Code = ExitConnect
+		if f.Why == "" {
+			f.Why = fmt.Sprintf("the command had %s", a.global.timeout)
+			f.Try = "--timeout 30s"
+		}
+		return f
+	}
+	return err
+}
+
+// partial says which parts are missing and makes the exit code of it.
+func (a *app) partial(missing problems) error {
+	for _, p := range missing {
+		who := p.Target
+		if p.Addr != "" && p.Addr != p.Target {
+			who += " (" + p.Addr + ")"
+		}
+		fmt.Fprintf(a.Err, "error: %s: %s\n", who, oneLine(p.Message))
+	}
+	if len(missing) == 0 || a.global.partial == "ok" {
+		return nil
+	}
+	return silentError{ExitPartial}
+}

@@ -1,0 +1,166 @@
+//go:build linux || darwin
+
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/internal/sdnotify"
+)
+
+// serverCommands are the commands that run a server: they exist where the
+// network and store code do.
+func serverCommands(a *app) []*cobra.Command {
+	return []*cobra.Command{newNameserverCmd(a), newBrokerCmd(a), newDevCmd(a)}
+}
+
+// serverFlags are the flags of every server.
+type serverFlags struct {
+	config      string
+	listen      string
+	pprof       string
+	allow       []string
+	printConfig bool
+}
+
+func (s *serverFlags) add(c *cobra.Command, port string) {
+	grouped(c, groupServer, func(f *pflag.FlagSet) {
+		f.StringVarP(&s.config, "config", "c", "", "configuration file in Apache's form")
+		f.StringVar(&s.listen, "listen", "", "address to listen on, host:port or :port (default :"+port+")")
+		f.StringVar(&s.pprof, "pprof", "", "serve Go profiles at this loopback address, as 127.0.0.1:6060")
+		f.StringArrayVar(&s.allow, "allow-unsupported", nil, "start although the configuration asks for this key, which is not served; may be repeated")
+		f.BoolVarP(&s.printConfig, "print-config", "p", false, "print every key with its value and exit")
+	})
+}
+
+// server is a nameserver.Server or a broker.Broker.
+type server interface {
+	Run(ctx context.Context) error
+	Ready() <-chan struct{}
+}
+
+// serve runs one server until it is told to stop: it says when it is ready, to
+// the log and to the service manager, and returns nil after an orderly end.
+func (a *app) serve(ctx context.Context, log *slog.Logger, s server, started func()) error {
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	select {
+	case err := <-done:
+		return ended(ctx, err)
+	case <-s.Ready():
+	}
+	started()
+	notify(log, sdnotify.Ready, sdnotify.Status("serving"))
+	select {
+	case err := <-done:
+		return ended(ctx, err)
+	case <-ctx.Done():
+	}
+	log.Info("stopping")
+	notify(log, sdnotify.Stopping)
+	err := ended(ctx, <-done)
+	if err == nil {
+		log.Info("stopped")
+	}
+	return err
+}
+
+// ended: the end of a server that nobody told to stop is a failure, whatever it returned.
+func ended(ctx context.Context, err error) error {
+	switch {
+	case err == nil && ctx.Err() == nil:
+		return errors.New("the server ended by itself")
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return nil
+	default:
+		return startFailure(err)
+	}
+}
+
+// startFailure adds what to do about the commonest reasons why a server does not start.
+func startFailure(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := asFailure(err)
+	if f.Code == ExitConnect { // a listen error is no connect error
+		f.Code = ExitFailed
+	}
+	if f.Try == "" && strings.Contains(err.Error(), "address already in use") {
+		f.Why, f.Try = "another process listens there", "--listen with another port, or stop that process"
+	}
+	return f
+}
+
+func notify(log *slog.Logger, messages ...string) {
+	if err := sdnotify.Send(messages...); err != nil {
+		log.Warn("service manager not told", "error", err)
+	}
+}
+
+// startPprof serves profiles on a loopback address until ctx ends.
+func startPprof(ctx context.Context, log *slog.Logger, addr string) error {
+	if addr == "" {
+		return nil
+	}
+	if err := loopbackOnly(addr); err != nil {
+		return err
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return fmt.Errorf("cannot serve profiles: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	log.Info("profiles served", "url", "http://"+l.Addr().String()+"/debug/pprof/")
+	go func() {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("profiles no longer served", "error", err)
+		}
+	}()
+	context.AfterFunc(ctx, func() { _ = srv.Close() })
+	return nil
+}
+
+// loopbackOnly: profiles show memory; they are for this machine alone.
+func loopbackOnly(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return usagef("cannot use --pprof %q: %w", addr, err).try("--pprof 127.0.0.1:6060")
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return usagef("cannot serve profiles on %q: only on a loopback address", addr).
+			because("a profile shows what the process holds in memory").try("--pprof 127.0.0.1:6060, and an ssh tunnel")
+	}
+	return nil
+}
+
+// startLines logs what a server says of its start, one line each.
+func startLines(log *slog.Logger, lines []string) {
+	for _, l := range lines {
+		if rest, ok := strings.CutPrefix(l, "warning: "); ok {
+			log.Warn("start", "note", rest)
+			continue
+		}
+		log.Info("start", "note", l)
+	}
+}
