@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -69,10 +70,16 @@ type LoadReport struct {
 }
 
 // LoadProduce sends at full speed and reports.
-func LoadProduce(ctx context.Context, cfg LoadConfig) (*LoadReport, error) { return nil, errNotBuilt }
+func LoadProduce(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
+	return nil, errors.New("not built yet")
+}
 
 // LoadConsume pulls at full speed, from the start of all queues, and reports.
-func LoadConsume(ctx context.Context, cfg LoadConfig) (*LoadReport, error) { return nil, errNotBuilt }
+func LoadConsume(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
+	return nil, errors.New("not built yet")
+}
 
 // LoadRoute asks the name servers for routes at full speed and reports.
-func LoadRoute(ctx context.Context, cfg LoadConfig) (*LoadReport, error) { return nil, errNotBuilt }
+func LoadRoute(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
+	return nil, errors.New("not built yet")
+}

@@ -2,7 +2,11 @@ package client
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"mqx/message"
@@ -12,23 +16,49 @@ import (
 // ProducerConfig configures a Producer. Zero values mean the Java client's defaults.
 type ProducerConfig struct {
 	Config
-	// Group is the producer group; empty means DEFAULT_PRODUCER.
+	// Group is the producer group, default DEFAULT_PRODUCER.
 	Group string
-	// Retries is how many more brokers or queues a failed synchronous send tries;
-	// nil means 2.
+	// Retries is how many more brokers or queues a failed send tries; nil means 2. A
+	// send to a named queue is not tried elsewhere.
 	Retries *int
-	// CompressOver compresses bodies above this many bytes; 0 means 4096, negative never.
+	// CompressOver compresses bodies above this many bytes, default 4096; negative: never.
 	CompressOver int
-	// CompressLevel is the zlib level; 0 means 5.
+	// CompressType, default message.CompressionZlib.
+	CompressType message.CompressionType
+	// CompressLevel, default 5.
 	CompressLevel int
-	// MaxMessageSize refuses larger bodies before they travel; 0 means 4 MiB.
+	// MaxMessageSize refuses larger bodies before they travel, default 4 MiB.
 	MaxMessageSize int
-	// DefaultTopic is the template topic for auto-creation; empty means TBW102.
+	// DefaultTopic is the template topic for auto-creation, default TBW102.
 	DefaultTopic string
-	// DefaultTopicQueues is the number of queues asked for at auto-creation; 0 means 4.
+	// DefaultTopicQueues is the number of queues asked for at auto-creation, default 4.
 	DefaultTopicQueues int
 	// AvoidFaulty keeps a broker that failed or was slow out of the choice for a while.
 	AvoidFaulty bool
+}
+
+// Defaults of ProducerConfig.
+const (
+	DefaultProducerGroup  = "DEFAULT_PRODUCER"
+	DefaultRetries        = 2
+	DefaultCompressOver   = 4096
+	DefaultMaxMessageSize = 4 << 20
+	DefaultTopicQueues    = 4
+)
+
+func (c *ProducerConfig) setDefaults() error {
+	setDefault(&c.Group, DefaultProducerGroup)
+	setDefault(&c.CompressOver, DefaultCompressOver)
+	setDefault(&c.CompressType, message.CompressionZlib)
+	setDefault(&c.CompressLevel, message.CompressionDefaultLevel)
+	setDefault(&c.MaxMessageSize, DefaultMaxMessageSize)
+	setDefault(&c.DefaultTopic, message.TopicAutoCreate)
+	setDefault(&c.DefaultTopicQueues, DefaultTopicQueues)
+	if c.Retries == nil {
+		n := DefaultRetries
+		c.Retries = &n
+	}
+	return message.ValidateGroup(c.Group)
 }
 
 // SendStatus is the outcome of a send that the broker stored.
@@ -42,13 +72,18 @@ const (
 	SendSlaveNotAvailable
 )
 
+// String is Apache's name of the status.
+func (s SendStatus) String() string {
+	return [...]string{"SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}[s]
+}
+
 // SendResult says where a message went.
 type SendResult struct {
 	Status        SendStatus
 	MessageID     string // the client's unique id (comma-joined for a batch)
 	OffsetID      string // the broker's id (comma-joined for a batch)
 	Queue         remoting.MessageQueue
-	QueueOffset   int64
+	QueueOffset   int64 // of the first message of a batch
 	TransactionID string
 	RecallHandle  string
 	Region        string
@@ -56,55 +91,123 @@ type SendResult struct {
 	Took          time.Duration
 }
 
-// SendOptions choose the queue of one send. The zero value means round robin over
-// the writable queues.
+// SendOptions choose the queue of one send. The zero value means round robin over the
+// writable queues.
 type SendOptions struct {
-	// Broker and QueueID name one queue; QueueID counts only with HasQueue.
-	Broker   string
-	QueueID  int32
+	// HasQueue takes the queue with this id, of Broker or of the first broker by name.
 	HasQueue bool
+	QueueID  int32
+	// Broker, alone, takes the queues of that broker in turn.
+	Broker string
 	// ShardKey sends equal keys to the same queue, as Java's SelectMessageQueueByHash does.
 	ShardKey string
 	// Random picks any writable queue.
 	Random bool
-	// Select picks among queues itself.
+	// Select picks among all writable queues itself.
 	Select func(queues []remoting.MessageQueue) (int, error)
 }
 
 // Producer sends messages. It is safe to share. NewProducer starts nothing; Start
-// begins heartbeats and route polling, Close ends them.
-type Producer struct{ cfg ProducerConfig }
+// begins heartbeats, Close ends them.
+type Producer struct {
+	cfg    ProducerConfig
+	core   *core
+	ids    *message.IDGenerator
+	faults *faults
+	turn   atomic.Uint32 // round robin over queues, of all topics together
+	beats  heartbeats
+	once   sync.Once
+}
 
 // NewProducer checks cfg.
-func NewProducer(cfg ProducerConfig) (*Producer, error) { return &Producer{cfg: cfg}, nil }
+func NewProducer(cfg ProducerConfig) (*Producer, error) {
+	if err := cfg.setDefaults(); err != nil {
+		return nil, fmt.Errorf("cannot make producer: %w", err)
+	}
+	c, err := newCore(cfg.Config, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make producer: %w", err)
+	}
+	p := &Producer{cfg: cfg, core: c, faults: newFaults(), ids: message.NewIDGenerator(c.ip, os.Getpid(), c.cfg.Clock)}
+	p.turn.Store(rand.Uint32())
+	p.beats = heartbeats{core: c, data: func() remoting.HeartbeatData {
+		return remoting.HeartbeatData{
+			ClientID: c.id, ConsumerDataSet: []remoting.ConsumerData{},
+			ProducerDataSet: []remoting.ProducerData{{GroupName: cfg.Group}},
+		}
+	}}
+	return p, nil
+}
 
-var errNotBuilt = errors.New("not built yet")
-
-// Start begins heartbeats and route polling. Sends work without it, but a broker
-// then does not list the producer and cannot call it back.
-func (p *Producer) Start() error { return nil }
+// Start begins heartbeats. Sends work without it, but a broker then does not list the
+// producer and cannot call it back.
+func (p *Producer) Start() error {
+	p.beats.start()
+	return nil
+}
 
 // Close unregisters the producer at its brokers and closes its connections. It is idempotent.
-func (p *Producer) Close() error { return nil }
+func (p *Producer) Close() (err error) {
+	p.once.Do(func() {
+		p.beats.stop(&remoting.UnregisterClientHeader{ClientID: p.core.id, ProducerGroup: p.cfg.Group})
+		err = p.core.close()
+	})
+	return err
+}
 
 // Send sends one message and waits for the broker's answer. A failure on one broker is
-// tried again on others (Retries); the error then names each attempt.
+// tried again on others (Retries); the error is then a *SendError that names each attempt.
 func (p *Producer) Send(ctx context.Context, m *message.Message, o SendOptions) (SendResult, error) {
-	return SendResult{}, errNotBuilt
+	out, err := p.prepare(m)
+	if err != nil {
+		return SendResult{}, err
+	}
+	return p.deliver(ctx, out, o)
+}
+
+// SendBatch sends several messages of one topic in one request; all have the same
+// WAIT, none a delay, none goes to a retry topic.
+func (p *Producer) SendBatch(ctx context.Context, ms []*message.Message, o SendOptions) (SendResult, error) {
+	out, err := p.prepareBatch(ms)
+	if err != nil {
+		return SendResult{}, err
+	}
+	return p.deliver(ctx, out, o)
 }
 
 // SendAsync sends one message and calls done exactly once, from another goroutine.
+// The message must not change before that.
 func (p *Producer) SendAsync(ctx context.Context, m *message.Message, o SendOptions, done func(SendResult, error)) {
-	go done(SendResult{}, errNotBuilt)
+	out, err := p.prepare(m)
+	if err != nil {
+		go done(SendResult{}, err)
+		return
+	}
+	p.deliverAsync(ctx, out, o, done)
 }
 
 // SendOneway sends one message and does not wait: nothing tells whether it was stored.
 func (p *Producer) SendOneway(ctx context.Context, m *message.Message, o SendOptions) error {
-	return errNotBuilt
+	out, err := p.prepare(m)
+	if err != nil {
+		return err
+	}
+	r, err := p.route(ctx, out.topic)
+	if err != nil {
+		return err
+	}
+	q, addr, err := p.choose(r, o, "")
+	if err != nil {
+		return err
+	}
+	return p.core.conn.Oneway(ctx, p.core.vip(addr), p.request(out, q))
 }
 
-// SendBatch sends several messages of one topic in one request; all have the same
-// WAIT, none a delay level, none goes to a retry topic.
-func (p *Producer) SendBatch(ctx context.Context, ms []*message.Message, o SendOptions) (SendResult, error) {
-	return SendResult{}, errNotBuilt
+// Queues are the queues of a topic that can be written to, sorted by broker name and id.
+func (p *Producer) Queues(ctx context.Context, topic string) ([]remoting.MessageQueue, error) {
+	r, err := p.route(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	return append([]remoting.MessageQueue(nil), r.write...), nil
 }

@@ -3,7 +3,13 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
+
+	"mqx/message"
+	"mqx/remoting"
 )
 
 // PositionKind says how a Position is meant.
@@ -39,28 +45,269 @@ type ReaderConfig struct {
 	End   *Position
 	// Tag is a tag expression (a || b), SQL an SQL92 expression; at most one of them.
 	Tag, SQL string
-	// Group is the group in whose name is read; empty means TOOLS_CONSUMER. Nothing is committed.
+	// Group is the group in whose name is read, default TOOLS_CONSUMER. Nothing is committed.
 	Group string
-	// Batch is the number of messages asked for in a pull; 0 means 32.
+	// Batch is the number of messages asked for in a pull, default 32.
 	Batch int
 	// Follow keeps reading as messages come, by long polling.
 	Follow bool
-	// Ordered merges queues by store time as far as they have been read.
+	// Ordered merges queues by store time. With Follow a queue that has been read to its
+	// end does not hold the others up.
 	Ordered bool
 }
 
-// Reader reads queues of a topic beside any group: it commits nothing and registers nowhere.
-type Reader struct{ cfg ReaderConfig }
+// DefaultBatch is the number of messages asked for in a pull.
+const DefaultBatch = 32
+
+// maxBatch is the most messages that are asked for; brokers have a bound of their own.
+const maxBatch = 10_000
+
+// Reader reads queues of a topic beside any group: it commits nothing and registers
+// nowhere.
+type Reader struct {
+	cfg    ReaderConfig
+	core   *core
+	filter filter
+	once   sync.Once
+}
 
 // ErrStop, returned by the function of Reader.Read or Consumer.Run, ends it without an error.
 var ErrStop = errors.New("stop reading")
 
-// NewReader checks cfg.
-func NewReader(cfg ReaderConfig) (*Reader, error) { return &Reader{cfg: cfg}, nil }
+// BrokenError says that records could not be read; all others were delivered.
+type BrokenError struct {
+	Count int
+	First error // names the place of the first one
+}
 
-// Read calls f for each message, one call at a time, until the range is read, f
-// returns an error (ErrStop ends without one) or ctx ends. m is f's to keep.
-func (r *Reader) Read(ctx context.Context, f func(m *Received) error) error { return errNotBuilt }
+// Error names the number and the first place.
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("cannot read %d records, the first: %v", e.Count, e.First)
+}
+
+// Unwrap is what is wrong with the first one.
+func (e *BrokenError) Unwrap() error { return e.First }
+
+// NewReader checks cfg.
+func NewReader(cfg ReaderConfig) (*Reader, error) {
+	setDefault(&cfg.Group, message.GroupTools)
+	setDefault(&cfg.Batch, DefaultBatch)
+	if err := message.ValidateTopic(cfg.Topic); err != nil {
+		return nil, fmt.Errorf("cannot make reader: %w", err)
+	}
+	if err := message.ValidateGroup(cfg.Group); err != nil {
+		return nil, fmt.Errorf("cannot make reader: %w", err)
+	}
+	if cfg.Batch < 1 || cfg.Batch > maxBatch {
+		return nil, fmt.Errorf("cannot make reader: batch of %d, 1 to %d are possible", cfg.Batch, maxBatch)
+	}
+	f, err := newFilter(cfg.Tag, cfg.SQL)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make reader: %w", err)
+	}
+	c, err := newCore(cfg.Config, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot make reader: %w", err)
+	}
+	return &Reader{cfg: cfg, core: c, filter: f}, nil
+}
 
 // Close closes the connections. It is idempotent.
-func (r *Reader) Close() error { return nil }
+func (r *Reader) Close() (err error) {
+	r.once.Do(func() { err = r.core.close() })
+	return err
+}
+
+// Queues are the queues that Read reads, with the range of each.
+func (r *Reader) Queues(ctx context.Context) ([]QueueRange, error) {
+	rt, err := r.core.routes.get(ctx, r.cfg.Topic)
+	if err != nil {
+		return nil, err
+	}
+	var out []QueueRange
+	for _, q := range rt.read {
+		if len(r.cfg.Brokers) > 0 && !slices.Contains(r.cfg.Brokers, q.BrokerName) || r.cfg.HasQueue && q.QueueID != r.cfg.Queue {
+			continue
+		}
+		qr, err := r.rangeOf(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, qr)
+	}
+	if len(out) == 0 {
+		return nil, &NoRouteError{Topic: r.cfg.Topic, Err: errors.New("no such queue can be read")}
+	}
+	return out, nil
+}
+
+// QueueRange is what is read of a queue: [Start, End).
+type QueueRange struct {
+	Queue      remoting.MessageQueue
+	Start, End int64
+	Open       bool // there is no end
+}
+
+func (r *Reader) rangeOf(ctx context.Context, q remoting.MessageQueue) (qr QueueRange, err error) {
+	qr.Queue = q
+	if qr.Start, err = r.core.position(ctx, q, r.cfg.Start); err != nil {
+		return qr, err
+	}
+	if r.cfg.Start.Kind == AtOffset { // below the queue's minimum there is nothing
+		least, err := r.core.minOffset(ctx, q)
+		if err != nil {
+			return qr, err
+		}
+		qr.Start = max(qr.Start, least)
+	}
+	switch {
+	case r.cfg.End == nil && r.cfg.Follow:
+		qr.Open = true
+		return qr, nil
+	case r.cfg.End == nil:
+		qr.End, err = r.core.maxOffset(ctx, q)
+		return qr, err
+	}
+	qr.End, err = r.core.position(ctx, q, *r.cfg.End)
+	if err != nil || r.cfg.Follow {
+		return qr, err
+	}
+	most, err := r.core.maxOffset(ctx, q)
+	qr.End = min(qr.End, most)
+	return qr, err
+}
+
+// Read calls f for each message, one call at a time, until the range is read, f
+// returns an error (ErrStop ends without one) or ctx ends. m is f's to keep. Messages
+// of one queue come in order. Records that cannot be read are passed over and
+// reported as a *BrokenError at the end.
+func (r *Reader) Read(ctx context.Context, f func(m *Received) error) error {
+	ranges, err := r.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	m := newMerge(r.cfg.Ordered, len(ranges))
+	slots := make(chan struct{}, maxParallelReads)
+	for _, qr := range ranges {
+		cur := m.cursor()
+		wg.Go(func() {
+			if !r.cfg.Follow && !r.cfg.Ordered { // these need every queue at the same time
+				select {
+				case slots <- struct{}{}:
+					defer func() { <-slots }()
+				case <-ctx.Done():
+					return
+				}
+			}
+			r.follow(ctx, qr, cur)
+		})
+	}
+	if err := m.run(ctx, f); err != nil && !errors.Is(err, ErrStop) {
+		return err
+	}
+	return m.brokenError()
+}
+
+// maxParallelReads bounds the queues that are read at a time.
+const maxParallelReads = 32
+
+// Waits between attempts after a failed pull.
+const (
+	firstRetryWait = 100 * time.Millisecond
+	lastRetryWait  = 3 * time.Second
+)
+
+// maxFailedPulls ends reading without Follow after so many failed pulls in a row.
+const maxFailedPulls = 3
+
+// follow pulls one queue and feeds its cursor until the range is read.
+func (r *Reader) follow(ctx context.Context, qr QueueRange, cur *cursor) {
+	spec := pullSpec{
+		group: r.cfg.Group, queue: qr.Queue, offset: qr.Start, max: r.cfg.Batch, filter: &r.filter,
+		inline: true, version: r.core.cfg.Clock.Now().UnixMilli(),
+	}
+	failures := 0
+	wait := firstRetryWait
+	for qr.Open || spec.offset < qr.End {
+		spec.hold = r.cfg.Follow && cur.drained
+		p, err := r.core.pull(ctx, &spec)
+		if err != nil {
+			failures++
+			if ctx.Err() != nil {
+				return
+			}
+			if !r.cfg.Follow && failures >= maxFailedPulls || !retryable(err) {
+				cur.fail(ctx, err)
+				return
+			}
+			r.core.log.Warn("pull failed", "queue", qr.Queue.String(), "offset", spec.offset, "error", err)
+			if !sleep(ctx, wait) {
+				return
+			}
+			wait = min(2*wait, lastRetryWait)
+			continue
+		}
+		failures, wait = 0, firstRetryWait
+		if !r.take(ctx, &spec, p, qr, cur) {
+			return
+		}
+	}
+	cur.finish(ctx)
+}
+
+// take hands the messages of one pull on; false ends the queue.
+func (r *Reader) take(ctx context.Context, spec *pullSpec, p *pulled, qr QueueRange, cur *cursor) bool {
+	if !qr.Open {
+		p.messages = slices.DeleteFunc(p.messages, func(m *Received) bool { return m.QueueOffset >= qr.End })
+	}
+	if len(p.messages)+len(p.broken) > 0 {
+		if !cur.push(ctx, p.messages, p.broken) {
+			return false
+		}
+	}
+	switch p.status {
+	case pullFound, pullFiltered:
+		if p.next <= spec.offset && p.status == pullFound {
+			cur.fail(ctx, fmt.Errorf("cannot read %s: the broker answered offset %d and wants the next pull at %d", spec.queue, spec.offset, p.next))
+			return false
+		}
+		spec.offset = max(p.next, spec.offset)
+		if spec.offset >= p.max {
+			return cur.drain(ctx) // the next pull is held
+		}
+	case pullMoved:
+		r.core.log.Warn("offset is outside the queue", "queue", spec.queue.String(), "offset", spec.offset, "next", p.next, "min", p.min, "max", p.max)
+		if p.next == spec.offset {
+			return cur.drain(ctx)
+		}
+		if p.next < spec.offset && !r.cfg.Follow {
+			cur.finish(ctx) // the queue has become shorter: nothing is left of the range
+			return false
+		}
+		spec.offset = p.next
+	case pullEmpty:
+		if !r.cfg.Follow && p.next <= spec.offset {
+			cur.finish(ctx)
+			return false
+		}
+		spec.offset = max(p.next, spec.offset)
+		return cur.drain(ctx)
+	}
+	return true
+}
+
+// sleep waits; false when ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
