@@ -42,15 +42,15 @@ type BatchAckBody struct {
 	BrokerName string     `json:"brokerName"`
 }
 
-// BatchAck acknowledges messages of one pop.
+// BatchAck acknowledges messages of one pop. The long names are read too.
 type BatchAck struct {
-	BitSet        string `json:"b"` // base64 of a little-endian bit set of offsets from StartOffset
-	ConsumerGroup string `json:"c"`
-	InvisibleTime int64  `json:"it"`
-	PopTime       int64  `json:"pt"`
-	QueueID       int32  `json:"q"`
-	Retry         string `json:"r"`
-	ReviveQueueID int32  `json:"rq"`
-	StartOffset   int64  `json:"so"`
-	Topic         string `json:"t"`
+	BitSet        string `json:"b,alt=bitSet"` // base64 of a little-endian bit set of offsets from StartOffset
+	ConsumerGroup string `json:"c,alt=consumerGroup"`
+	InvisibleTime int64  `json:"it,alt=invisibleTime"`
+	PopTime       int64  `json:"pt,alt=popTime"`
+	QueueID       int32  `json:"q,alt=queueId"`
+	Retry         string `json:"r,alt=retry"`
+	ReviveQueueID int32  `json:"rq,alt=reviveQueueId"`
+	StartOffset   int64  `json:"so,alt=startOffset"`
+	Topic         string `json:"t,alt=topic"`
 }

@@ -92,5 +92,14 @@ func NewRequest(code int32, header any) *Command {
 
 // NewResponse returns the response of this process to req, with its opaque.
 func NewResponse(req *Command, code int32, remark string) *Command {
-	return &Command{Code: code, Language: LanguageGo, Version: Version, Opaque: req.Opaque, Flag: FlagResponse, Remark: remark}
+	c := &Command{}
+	c.InitResponse(req, code, remark)
+	return c
+}
+
+// InitResponse makes c, which may be reused, the response to req.
+func (c *Command) InitResponse(req *Command, code int32, remark string) {
+	opaque := req.Opaque
+	c.Reset()
+	c.Code, c.Language, c.Version, c.Opaque, c.Flag, c.Remark = code, LanguageGo, Version, opaque, FlagResponse, remark
 }

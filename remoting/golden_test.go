@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"reflect"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,20 +15,37 @@ import (
 	"mqx/internal/testkit"
 )
 
+// goldenFrame is a recorded remoting frame and the file it is from.
+type goldenFrame struct {
+	file string
+	testkit.WireFrame
+}
+
+var golden struct {
+	sync.Mutex
+	frames []goldenFrame
+}
+
 // eachGoldenFrame calls f for every recorded remoting frame.
 func eachGoldenFrame(t testing.TB, f func(name string, w testkit.WireFrame)) {
 	t.Helper()
-	n := 0
-	for _, name := range testkit.GoldenWires() {
-		for _, w := range testkit.GoldenWire(t, name) {
-			if w.Kind == testkit.WireFrameKind {
-				f(name, w)
-				n++
+	golden.Lock()
+	if golden.frames == nil {
+		for _, name := range testkit.GoldenWires() {
+			for _, w := range testkit.GoldenWire(t, name) {
+				if w.Kind == testkit.WireFrameKind {
+					golden.frames = append(golden.frames, goldenFrame{name, w})
+				}
 			}
 		}
 	}
-	if n < 5000 {
-		t.Fatalf("%d golden frames, at least 5000 expected", n)
+	frames := golden.frames
+	golden.Unlock()
+	if len(frames) < 5000 {
+		t.Fatalf("%d golden frames, at least 5000 expected", len(frames))
+	}
+	for _, w := range frames {
+		f(w.file, w.WireFrame)
 	}
 }
 
