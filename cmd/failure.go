@@ -30,8 +30,8 @@ func failf(code Exit, format string, args ...any) *Failure {
 	return &Failure{Code: code, Err: fmt.Errorf(format, args...)}
 }
 
-func (f *Failure) because(format string, args ...any) *Failure {
-	f.Why = fmt.Sprintf(format, args...)
+func (f *Failure) because(why string) *Failure {
+	f.Why = why
 	return f
 }
 

@@ -20,19 +20,19 @@ type messageFlags struct {
 	redact bool
 }
 
-func (m *messageFlags) add(c *cobra.Command) {
-	grouped(c, groupOutput, func(f *pflag.FlagSet) {
-		f.StringVar(&m.body, "body", "text", "how bodies are written: text (base64 where it is not UTF-8), hex, base64 or none")
-		f.BoolVar(&m.redact, "redact", false, "hide bodies and the values of properties")
+func (f *messageFlags) add(c *cobra.Command) {
+	grouped(c, groupOutput, func(flags *pflag.FlagSet) {
+		flags.StringVar(&f.body, "body", "text", "how bodies are written: text (base64 where it is not UTF-8), hex, base64 or none")
+		flags.BoolVar(&f.redact, "redact", false, "hide bodies and the values of properties")
 	})
 }
 
-func (m *messageFlags) check() error {
-	switch m.body {
+func (f *messageFlags) check() error {
+	switch f.body {
 	case "text", "hex", "base64", "none":
 		return nil
 	}
-	return usagef("cannot use --body %q: text, hex, base64 or none", m.body)
+	return usagef("cannot use --body %q: text, hex, base64 or none", f.body)
 }
 
 var messageSchema = render.Schema{Kind: "MessageList", Name: "msgId", Fields: []render.Field{
@@ -119,4 +119,3 @@ func orUnknown(s string) any {
 	}
 	return s
 }
-

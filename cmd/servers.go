@@ -35,13 +35,13 @@ type serverFlags struct {
 	printConfig bool
 }
 
-func (s *serverFlags) add(c *cobra.Command, port string) {
+func (o *serverFlags) add(c *cobra.Command, port string) {
 	grouped(c, groupServer, func(f *pflag.FlagSet) {
-		f.StringVarP(&s.config, "config", "c", "", "configuration file in Apache's form")
-		f.StringVar(&s.listen, "listen", "", "address to listen on, host:port or :port (default :"+port+")")
-		f.StringVar(&s.pprof, "pprof", "", "serve Go profiles at this loopback address, as 127.0.0.1:6060")
-		f.StringArrayVar(&s.allow, "allow-unsupported", nil, "start although the configuration asks for this key, which is not served; may be repeated")
-		f.BoolVarP(&s.printConfig, "print-config", "p", false, "print every key with its value and exit")
+		f.StringVarP(&o.config, "config", "c", "", "configuration file in Apache's form")
+		f.StringVar(&o.listen, "listen", "", "address to listen on, host:port or :port (default :"+port+")")
+		f.StringVar(&o.pprof, "pprof", "", "serve Go profiles at this loopback address, as 127.0.0.1:6060")
+		f.StringArrayVar(&o.allow, "allow-unsupported", nil, "start although the configuration asks for this key, which is not served; may be repeated")
+		f.BoolVarP(&o.printConfig, "print-config", "p", false, "print every key with its value and exit")
 	})
 }
 
@@ -82,11 +82,10 @@ func ended(ctx context.Context, err error) error {
 	switch {
 	case err == nil && ctx.Err() == nil:
 		return errors.New("the server ended by itself")
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return nil
-	default:
-		return startFailure(err)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		err = nil // it was told to stop, and did
 	}
+	return startFailure(err)
 }
 
 // startFailure adds what to do about the commonest reasons why a server does not start.

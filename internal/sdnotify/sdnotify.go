@@ -34,7 +34,7 @@ func Send(messages ...string) error {
 	if err != nil {
 		return fmt.Errorf("cannot notify the service manager at %q: %w", os.Getenv("NOTIFY_SOCKET"), err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // a datagram is sent or not; nothing is left to flush
 	if _, err := conn.Write([]byte(strings.Join(messages, "\n"))); err != nil {
 		return fmt.Errorf("cannot notify the service manager at %q: %w", os.Getenv("NOTIFY_SOCKET"), err)
 	}
