@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -58,6 +59,7 @@ func newFixture(t testing.TB, fileSize int64) *fixture {
 	fsys := vfs.NewMem()
 	return &fixture{t: t, fs: fsys, dir: "/store/commitlog", cfg: commitlog.Config{
 		FS: fsys, Dir: "/store/commitlog", FileSize: fileSize, Clock: clock.NewManual(epoch),
+		Logger: slog.New(slog.DiscardHandler),
 	}}
 }
 
