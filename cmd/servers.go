@@ -153,6 +153,11 @@ func loopbackOnly(addr string) error {
 	return nil
 }
 
+func versionText() string {
+	v, _, _ := buildVersion()
+	return v
+}
+
 // startLines logs what a server says of its start, one line each.
 func startLines(log *slog.Logger, lines []string) {
 	for _, l := range lines {

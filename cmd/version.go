@@ -40,11 +40,6 @@ func buildVersion() (v, rev, when string) {
 	return v, rev, when
 }
 
-func versionText() string {
-	v, _, _ := buildVersion()
-	return v
-}
-
 var versionSchema = render.Schema{Kind: "Version", Name: "version", Fields: []render.Field{
 	{Name: "version", Doc: "version of mqx"},
 	{Name: "commit", Doc: "commit it was built from"},
