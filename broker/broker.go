@@ -1,46 +1,368 @@
 // Package broker is the message broker: it wires the store, the servers and
 // the tables of topics, groups, offsets and connected clients, and answers the
 // requests that docs/compatibility.md lists.
+//
+// A file holds one concern: the tables (topic_table.go, group_table.go,
+// offsets.go, consumers.go, sessions.go, locks.go, hold.go) know nothing of the
+// wire, the handlers (send.go, pull.go, *_requests.go) turn requests into calls
+// on them and on the store, served.go says which request goes where.
 package broker
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mqx/broker/stats"
+	"mqx/internal/clock"
+	"mqx/internal/vfs"
+	"mqx/message"
+	"mqx/remoting"
+	"mqx/remoting/client"
+	"mqx/remoting/server"
+	"mqx/store"
 )
 
-// Broker is one broker process. New builds it, Run serves until its context
-// ends; a Broker cannot be run twice.
+// Broker is one broker. New builds it, Run serves until its context ends; a
+// Broker cannot be run twice.
 type Broker struct {
-	cfg   Config
-	ready chan struct{}
+	config   atomic.Pointer[Config]
+	ownProps atomic.Pointer[brokerProps]
+	endpoint atomic.Pointer[endpoint]
+	fsys     vfs.FS
+	clock    clock.Clock
+	log      *slog.Logger
+	ready    chan struct{}
+	ran      atomic.Bool
+	started  time.Time
+
+	store          *store.Store
+	topics         *topicTable
+	groups         *groupTable
+	offsets        *offsetTable
+	producers      *producerTable
+	consumers      *consumerTable
+	locks          *queueLocks
+	hold           *hold
+	woken          *wokenPulls
+	classes        *classes
+	sendHandler    func([]*server.Request)
+	main, vip      *server.Server
+	client         *client.Client
+	registrar      *registrar
+	mappingVersion remoting.DataVersion
+	ids            *message.IDGenerator
+
+	stats                  *stats.Set
+	brokerPuts, brokerGets *stats.Counter
+	putTimes, getTimes     latencies
+	rates                  rates
+	getMu                  struct {
+		sync.RWMutex
+		counters map[offsetKey]getCounters
+	}
+
+	configMu struct {
+		sync.Mutex
+		version remoting.DataVersion
+	}
+	renaming chan struct{}
+
+	// ctx ends when nothing more is to be answered.
+	ctx    context.Context
+	cancel context.CancelFunc
 }
 
-// New checks the configuration and opens nothing yet.
+// endpoint is where the broker is found.
+type endpoint struct {
+	advertised
+	storeHost netip.AddrPort // in records and message ids
+	haAddr    string
+}
+
+// at is where the broker is found.
+func (b *Broker) at() *endpoint { return b.endpoint.Load() }
+
+// New checks the configuration and builds a broker. It opens and starts nothing.
 func New(cfg Config) (*Broker, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Broker{cfg: cfg, ready: make(chan struct{})}, nil
+	if e := cfg.unsupported(); e != nil {
+		return nil, e
+	}
+	b := &Broker{clock: cfg.Clock, log: cfg.Logger, fsys: cfg.Store.FS, ready: make(chan struct{}), renaming: make(chan struct{}, 1)}
+	if b.clock == nil {
+		b.clock = clock.System
+	}
+	if b.log == nil {
+		b.log = slog.Default()
+	}
+	if b.fsys == nil {
+		b.fsys = vfs.OS
+	}
+	cfg.settle()
+	b.putConfig(&cfg)
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	now := b.now()
+	b.mappingVersion = remoting.NewDataVersion(now)
+	b.configMu.version = remoting.NewDataVersion(now)
+	b.endpoint.Store(&endpoint{})
+
+	b.stats = stats.NewSet()
+	b.brokerPuts = b.stats.Counter(stats.BrokerPutNums, cfg.BrokerClusterName)
+	b.brokerGets = b.stats.Counter(stats.BrokerGetNums, cfg.BrokerClusterName)
+	b.getMu.counters = map[offsetKey]getCounters{}
+
+	b.topics = newTopicTable(cfg.systemTopicRules(), b.fsys, b.configFile("topics.json"), b.now, b.stats, b.log)
+	b.groups = newGroupTable(b.groupRules, b.fsys, b.configFile("subscriptionGroup.json"), b.now, b.log)
+	b.offsets = newOffsetTable(b.fsys, b.configFile("consumerOffset.json"), b.now, cfg.OffsetVersionStep, b.log)
+	b.producers, b.consumers = newProducerTable(), newConsumerTable()
+	b.locks = newQueueLocks(b.now)
+	b.hold = newHold(time.Now, cfg.MaxParkedPulls)
+	b.woken = newWokenPulls(b.pull)
+	b.classes = newClasses(&cfg)
+	b.sendHandler = b.handleSend
+	return b, nil
 }
 
-// Run opens the store, registers and serves until ctx ends, then stops in
-// order: unregister, drain, flush, close. It returns nil after an orderly stop.
+// systemTopicRules are the rules the configuration gives.
+func (c *Config) systemTopicRules() systemTopicRules {
+	r := systemTopicRules{
+		Cluster: c.BrokerClusterName, Broker: c.BrokerName, AutoCreate: c.AutoCreateTopic,
+		DefaultQueues: int32(c.DefaultTopicQueueNums), ClusterTopicEnable: c.ClusterTopicEnable,
+		BrokerTopicEnable: c.BrokerTopicEnable, ReviveQueues: int32(c.ReviveQueueNum), DelayLevels: scheduleQueues,
+	}
+	if c.TraceTopicEnable {
+		r.TraceTopic = c.TraceTopicName
+	}
+	return r
+}
+
+// scheduleQueues is the number of queues of SCHEDULE_TOPIC_XXXX, Apache's constant.
+const scheduleQueues = 18
+
+// configFile is a file of the store's config directory.
+func (b *Broker) configFile(name string) string {
+	return filepath.Join(b.cfg().Store.RootDir, "config", name)
+}
+
+// Run opens the store, serves and registers until ctx ends, then stops in
+// order. It returns nil after an orderly stop, else the first failure.
 func (b *Broker) Run(ctx context.Context) error {
-	close(b.ready)
-	<-ctx.Done()
+	if b.ran.Swap(true) {
+		return errors.New("a broker cannot be run twice")
+	}
+	defer b.cancel()
+	if err := b.open(ctx); err != nil {
+		return err
+	}
+	var workers sync.WaitGroup
+	workerCtx, stopWorkers := context.WithCancel(context.Background())
+	defer stopWorkers()
+	failed := make(chan error, 1)
+	workers.Go(func() {
+		if err := b.store.Run(workerCtx); err != nil && workerCtx.Err() == nil {
+			failed <- err
+		}
+	})
+	serving := b.startWork(workerCtx)
+	err := b.listen(ctx)
+	if err == nil {
+		b.register(ctx)
+		b.started = b.now()
+		close(b.ready)
+		select {
+		case <-ctx.Done():
+		case err = <-failed:
+			b.log.Error("the store has failed; the broker stops", "error", err)
+		}
+	}
+	return errors.Join(err, b.stop(serving, stopWorkers, &workers))
+}
+
+// open opens the store and loads the tables.
+func (b *Broker) open(ctx context.Context) error {
+	cfg := b.cfg()
+	sc := cfg.Store
+	sc.FS, sc.Clock, sc.Logger, sc.OnArrive = b.fsys, b.clock, b.log, b.arrived
+	st, err := store.Open(sc)
+	if err != nil {
+		return err
+	}
+	b.store = st
+	for _, load := range []func() error{b.topics.Load, b.groups.Load, b.offsets.Load, b.checkStatic} {
+		if err := load(); err != nil {
+			return errors.Join(err, st.Close())
+		}
+	}
+	if err := b.findAddress(ctx); err != nil {
+		return errors.Join(err, st.Close())
+	}
 	return nil
+}
+
+// arrived wakes the pulls that wait for a message. The dispatcher calls it.
+func (b *Broker) arrived(topic []byte, queueID int32, queueOffset, tagsCode, _ int64, _ []byte) {
+	b.hold.Arrived(topic, queueID, queueOffset, tagsCode)
+}
+
+// startWork starts the request classes, the workers of woken pulls and the
+// clock work. The returned group ends when all of them have.
+func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
+	var wg sync.WaitGroup
+	for _, c := range b.classes.all() {
+		wg.Go(func() {
+			if err := c.Run(ctx); err != nil && ctx.Err() == nil {
+				b.log.Error("a request class has ended", "class", c.Name(), "error", err)
+			}
+		})
+	}
+	wg.Go(func() { b.woken.Run(ctx, wokenWorkers) })
+	wg.Go(func() { b.keepTime(ctx) })
+	return &wg
+}
+
+// wokenWorkers answer the pulls that data has woken.
+const wokenWorkers = 4
+
+// listen starts the two servers.
+func (b *Broker) listen(ctx context.Context) error {
+	cfg := b.cfg()
+	limits := server.NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
+	var err error
+	if b.main, err = b.newServer(cfg.ListenPort, false, limits); err != nil {
+		return err
+	}
+	vipPort := 0
+	if cfg.ListenPort > 0 {
+		vipPort = cfg.ListenPort - 2
+	}
+	if b.vip, err = b.newServer(vipPort, true, limits); err != nil {
+		return err
+	}
+	if err := b.main.Start(ctx); err != nil {
+		return err
+	}
+	if cfg.ListenPort == 0 {
+		b.setPort(portOf(b.main.Addr()))
+	}
+	return b.vip.Start(ctx)
+}
+
+func (b *Broker) newServer(port int, vip bool, limits *server.Limits) (*server.Server, error) {
+	sc := b.cfg().serverConfig(port, limits, b.log)
+	sc.OnOpen, sc.OnClose = b.connOpened, func(c *server.Conn, _ error) { b.connClosed(c) }
+	sc.OnWritable = func(c *server.Conn) { b.hold.Writable(c.ID()) }
+	return server.New(sc, b.mux(vip))
+}
+
+// register starts the registration and waits for its first round, but not for
+// name servers that do not answer.
+func (b *Broker) register(ctx context.Context) {
+	cfg := b.cfg()
+	cc, err := cfg.clientConfig(b.log)
+	if err != nil {
+		b.log.Error("name servers cannot be reached", "error", err)
+	}
+	cc.OnClose = func(addr string, _ error) { b.registrar.Lost(addr) }
+	b.client = client.New(cc)
+	at := b.at()
+	who := identity{cluster: cfg.BrokerClusterName, name: cfg.BrokerName, addr: at.Addr(), haAddr: at.haAddr, id: cfg.BrokerID}
+	r := newRegistrar(b.client, who, b.topics, b.registerSettings, b.now, b.log)
+	r.onOrder = b.topics.SetOrder
+	b.registrar = r
+	b.topics.watch(r.Changed)
+	list, err := b.nameServerList(ctx)
+	if err != nil {
+		b.log.Error("the list of name servers cannot be read", "namesrvAddr", cfg.NamesrvAddr, "error", err)
+	}
+	r.SetServers(list)
+	wait, cancel := context.WithTimeout(ctx, firstRegistration)
+	defer cancel()
+	r.Tried(wait)
+}
+
+// firstRegistration bounds the wait for name servers at the start.
+const firstRegistration = 2 * time.Second
+
+// stop ends what Run has started. The order matters:
+func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, workers *sync.WaitGroup) error {
+	var errs []error
+	// 1. The name servers forget this broker, so that clients go elsewhere.
+	if b.registrar != nil {
+		b.registrar.Close()
+	}
+	// 2. Parked pulls are answered as if their time were up.
+	b.hold.Close()
+	// 3. Nothing new is taken; what is in flight is answered, which needs the
+	//    store's flusher.
+	ctx, cancel := context.WithTimeout(context.Background(), b.cfg().ShutdownWait)
+	defer cancel()
+	for _, s := range []*server.Server{b.vip, b.main} {
+		if s != nil && s.Addr() != nil {
+			if err := s.Drain(ctx); err != nil {
+				b.log.Warn("some requests were still in flight at the stop", "addr", s.Addr(), "error", err)
+			}
+		}
+	}
+	// 4. Workers end with empty queues.
+	for _, c := range b.classes.all() {
+		c.Close()
+	}
+	b.cancel()
+	stopWorkers()
+	serving.Wait()
+	// 5. The connections close; nobody commits an offset any more.
+	for _, s := range []*server.Server{b.vip, b.main} {
+		if s != nil && s.Addr() != nil {
+			errs = append(errs, s.Stop(ctx))
+		}
+	}
+	if b.client != nil {
+		errs = append(errs, b.client.Close())
+	}
+	// 6. The tables are saved.
+	b.topics.saver.Wait()
+	b.groups.saver.Wait()
+	errs = append(errs, b.offsets.Save())
+	// 7. The store is flushed and closed: the mark of an unclean stop goes last.
+	workers.Wait()
+	errs = append(errs, b.store.Close())
+	return errors.Join(errs...)
 }
 
 // Ready is closed when the broker serves requests and has tried to register.
 func (b *Broker) Ready() <-chan struct{} { return b.ready }
 
 // Addr is the address of the main port; nil before Ready.
-func (b *Broker) Addr() net.Addr { return nil }
+func (b *Broker) Addr() net.Addr { return b.addrOf(b.main) }
 
-// VIPAddr is the address of the second port (listenPort-2); nil before Ready or when there is none.
-func (b *Broker) VIPAddr() net.Addr { return nil }
+// VIPAddr is the address of the second port (listenPort-2); nil before Ready.
+func (b *Broker) VIPAddr() net.Addr { return b.addrOf(b.vip) }
 
-// Explain says in one line each what the start line reports: addresses
-// listened on and advertised and why, store path, flush mode, what the
-// configuration asked for and has no effect, warnings. Complete after Ready.
-func (b *Broker) Explain() []string { return nil }
+func (b *Broker) addrOf(s *server.Server) net.Addr {
+	select {
+	case <-b.ready:
+		return s.Addr()
+	default:
+		return nil
+	}
+}
+
+func portOf(a net.Addr) int {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.Port
+	}
+	return 0
+}
+
+// pid is the process id in generated message ids.
+var pid = os.Getpid

@@ -34,6 +34,7 @@ type Config struct {
 	Topics
 	Clients
 	Naming
+	Outgoing
 	TLS TLS
 	// Store is the store's part.
 	Store store.Config
@@ -83,6 +84,12 @@ type Network struct {
 	// the server's default.
 	MaxConnections      int `conf:"maxConnections"`
 	MaxConnectionsPerIP int `conf:"maxConnectionsPerIp"`
+	// SendBuffer and ReceiveBuffer are SO_SNDBUF and SO_RCVBUF, 0 for the system's.
+	SendBuffer    int `conf:"serverSocketSndBufSize"`
+	ReceiveBuffer int `conf:"serverSocketRcvBufSize"`
+	// WriteHigh is the number of unsent bytes of a connection from which on its
+	// pulls wait; 0 takes the server's default.
+	WriteHigh int `conf:"writeBufferHighWaterMark"`
 	// SerializeType of headers that the broker writes: JSON or ROCKETMQ (ours;
 	// Apache has the system property rocketmq.serialize.type).
 	SerializeType string `conf:"rocketmq.serialize.type"`
@@ -111,8 +118,6 @@ type Pools struct {
 	AdminWait        time.Duration `conf:"waitTimeMillsInAdminBrokerQueue,ms"`
 	ClientThreads    int           `conf:"clientManageThreadPoolNums"`
 	ClientQueue      int           `conf:"clientManagerThreadPoolQueueCapacity"`
-	ConsumerThreads  int           `conf:"consumerManageThreadPoolNums"`
-	ConsumerQueue    int           `conf:"consumerManagerThreadPoolQueueCapacity"`
 	HeartbeatThreads int           `conf:"heartbeatThreadPoolNums"`
 	HeartbeatQueue   int           `conf:"heartbeatThreadPoolQueueCapacity"`
 	HeartbeatWait    time.Duration `conf:"waitTimeMillsInHeartbeatQueue,ms"`
@@ -146,7 +151,6 @@ type Clients struct {
 	NotifyConsumerIDsChanged bool          `conf:"notifyConsumerIdsChangedEnable"`
 	RejectPullConsumer       bool          `conf:"rejectPullConsumerEnable"`
 	ChannelExpired           time.Duration `conf:"channelExpiredTimeout,ms"`
-	SubscriptionExpired      time.Duration `conf:"subscriptionExpiredTimeout,ms"`
 	LongPolling              bool          `conf:"longPollingEnable"`
 	ShortPolling             time.Duration `conf:"shortPollingTimeMills,ms"`
 	LitePull                 bool          `conf:"litePullMessageEnable"`
@@ -156,6 +160,14 @@ type Clients struct {
 	OffsetVersionStep        int64         `conf:"consumerOffsetUpdateVersionStep"`
 	// MaxParkedPulls bounds the long polls held at one time (ours).
 	MaxParkedPulls int `conf:"maxParkedPulls"`
+}
+
+// Outgoing is how the broker speaks to name servers.
+type Outgoing struct {
+	ConnectTimeout time.Duration `conf:"connectTimeoutMillis,ms"`
+	UseTLS         bool          `conf:"useTLS"`
+	// InnerCredentials sign outgoing requests: {"accessKey":…,"secretKey":…}.
+	InnerCredentials string `conf:"innerClientAuthenticationCredentials"`
 }
 
 // Naming is how the broker meets its name servers.
@@ -184,6 +196,15 @@ type TLS struct {
 	CertPath       string `conf:"tls.server.certPath"`
 	AuthClient     bool   `conf:"tls.server.authClient"`
 	TrustCertPath  string `conf:"tls.server.trustCertPath"`
+	Ciphers        string `conf:"tls.ciphers"`
+	Protocols      string `conf:"tls.protocols"`
+
+	ClientEnable        bool   `conf:"tls.enable"`
+	ClientKeyPath       string `conf:"tls.client.keyPath"`
+	ClientKeyPassword   string `conf:"tls.client.keyPassword"`
+	ClientCertPath      string `conf:"tls.client.certPath"`
+	ClientAuthServer    bool   `conf:"tls.client.authServer"`
+	ClientTrustCertPath string `conf:"tls.client.trustCertPath"`
 }
 
 // DefaultConfig returns Apache's defaults for this machine.
@@ -212,7 +233,6 @@ func DefaultConfig() Config {
 			QueryThreads: 8 + cpu, QueryQueue: 20_000,
 			AdminThreads: 16, AdminQueue: 10_000, AdminWait: 5 * time.Second,
 			ClientThreads: 32, ClientQueue: 1_000_000,
-			ConsumerThreads: 32, ConsumerQueue: 1_000_000,
 			HeartbeatThreads: min(32, cpu), HeartbeatQueue: 50_000, HeartbeatWait: 31 * time.Second,
 		},
 		Topics: Topics{
@@ -222,16 +242,17 @@ func DefaultConfig() Config {
 		},
 		Clients: Clients{
 			AutoCreateGroup: true, CreateSystemGroup: true, RegisterProducer: true, NotifyConsumerIDsChanged: true,
-			ChannelExpired: 120 * time.Second, SubscriptionExpired: 600 * time.Second,
-			LongPolling: true, ShortPolling: time.Second, LitePull: true, ServerSideReset: true,
+			ChannelExpired: 120 * time.Second,
+			LongPolling:    true, ShortPolling: time.Second, LitePull: true, ServerSideReset: true,
 			FlushConsumerOffset: 5 * time.Second, OffsetVersionStep: 500, MaxParkedPulls: 100_000,
 		},
 		Naming: Naming{
 			ForceRegister: true, RegisterPeriod: 30 * time.Second, RegisterTimeout: 24 * time.Second,
 			RefreshAddrPeriod: 120 * time.Second,
 		},
-		TLS:   TLS{Mode: "permissive", TestMode: true, NeedClientAuth: "none"},
-		Store: sc,
+		Outgoing: Outgoing{ConnectTimeout: 3 * time.Second},
+		TLS:      TLS{Mode: "permissive", TestMode: true, NeedClientAuth: "none"},
+		Store:    sc,
 	}
 }
 
@@ -291,8 +312,6 @@ func (c *Config) positives() []bound {
 		{"adminBrokerThreadPoolQueueCapacity", int64(p.AdminQueue), 1},
 		{"clientManageThreadPoolNums", int64(p.ClientThreads), 1},
 		{"clientManagerThreadPoolQueueCapacity", int64(p.ClientQueue), 1},
-		{"consumerManageThreadPoolNums", int64(p.ConsumerThreads), 1},
-		{"consumerManagerThreadPoolQueueCapacity", int64(p.ConsumerQueue), 1},
 		{"heartbeatThreadPoolNums", int64(p.HeartbeatThreads), 1},
 		{"heartbeatThreadPoolQueueCapacity", int64(p.HeartbeatQueue), 1},
 		{"defaultTopicQueueNums", int64(c.DefaultTopicQueueNums), 1},

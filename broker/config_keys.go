@@ -54,6 +54,8 @@ var noEffectReasons = map[string]string{
 	"flow":         "requests take another path here and need no such setting",
 	"graceful":     "requests in flight are always answered at a stop; GO_AWAY is not sent",
 	"ha":           "replication is not served yet",
+	"inline":       "does not apply: these requests are answered on the event loops",
+	"compensation": "subscriptions that only pull requests carry are not kept",
 	"jvm":          "concerns the Java process",
 	"lb":           "server-side load balancing is not served yet",
 	"lite":         "lite topics are not served",

@@ -29,6 +29,8 @@ type loadedKeys struct {
 	values map[string]string
 	// set are all keys the file names.
 	set map[string]bool
+	// namesrv is the list of name servers as the file said.
+	namesrv string
 }
 
 // LoadConfig reads a broker.conf over the defaults, as it is. Errors name file
@@ -60,6 +62,7 @@ func configFrom(f *props.File, allowUnsupported []string) (Config, error) {
 			return Config{}, err
 		}
 	}
+	c.loaded.namesrv = c.NamesrvAddr
 	c.settle()
 	return c, nil
 }

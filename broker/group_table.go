@@ -30,14 +30,13 @@ type group struct {
 
 // groupRules decide which groups come into being by themselves.
 type groupRules struct {
-	AutoCreate       bool
-	CreateSysGroup   bool
-	SkipBuiltinAtRun bool // tests: no built-in groups
+	AutoCreate     bool
+	CreateSysGroup bool
 }
 
 // groupTable is the subscription groups of the broker. Safe to share.
 type groupTable struct {
-	rules groupRules
+	rules func() groupRules
 	fsys  vfs.FS
 	path  string
 	now   func() time.Time
@@ -52,7 +51,7 @@ type groupTable struct {
 	}
 }
 
-func newGroupTable(rules groupRules, fsys vfs.FS, path string, now func() time.Time, log *slog.Logger) *groupTable {
+func newGroupTable(rules func() groupRules, fsys vfs.FS, path string, now func() time.Time, log *slog.Logger) *groupTable {
 	t := &groupTable{rules: rules, fsys: fsys, path: path, now: now, log: log}
 	t.saver = newSaver(t.write)
 	t.mu.groups = map[string]*group{}
@@ -67,12 +66,8 @@ func newGroup(c remoting.SubscriptionGroupConfig) *group {
 
 // Load reads subscriptionGroup.json (or its backup) over the built-in groups.
 func (t *groupTable) Load() error {
-	if !t.rules.SkipBuiltinAtRun {
-		for _, name := range builtinGroups {
-			c := remoting.NewSubscriptionGroupConfig(name)
-			c.ConsumeBroadcastEnable = true
-			t.mu.groups[name] = newGroup(c)
-		}
+	for _, name := range builtinGroups {
+		t.mu.groups[name] = newGroup(remoting.NewSubscriptionGroupConfig(name))
 	}
 	var read remoting.SubscriptionGroupTable
 	src, err := jsonfile.Load(t.fsys, t.path, func(b []byte) error {
@@ -128,8 +123,8 @@ func (t *groupTable) FindOrCreate(name string) *group {
 	if g := t.Get(name); g != nil {
 		return g
 	}
-	system := message.IsSystemGroup(name)
-	if system && !t.rules.CreateSysGroup || !system && !t.rules.AutoCreate || message.ValidateGroup(name) != nil {
+	system, rules := message.IsSystemGroup(name), t.rules()
+	if system && !rules.CreateSysGroup || !system && !rules.AutoCreate || message.ValidateGroup(name) != nil {
 		return nil
 	}
 	t.mu.Lock()

@@ -40,7 +40,8 @@ type topicTable struct {
 	stats *stats.Set
 	log   *slog.Logger
 	saver *saver
-	// onChange is told the names that changed, after the table holds them.
+	// onChange is told the names that came, changed or went, under the table's
+	// lock: it must not block nor ask the table.
 	onChange func(names []string)
 
 	mu struct {
@@ -155,6 +156,54 @@ func (t *topicTable) All() ([]remoting.TopicConfig, remoting.DataVersion) {
 	return out, v
 }
 
+// watch sets onChange.
+func (t *topicTable) watch(f func(names []string)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.onChange = f
+}
+
+// Pick returns the topics that take names, and the table's version, as one
+// picture: no change falls between the two. take runs under the table's lock.
+func (t *topicTable) Pick(take func() []string) (map[string]remoting.TopicConfig, remoting.DataVersion) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	out := map[string]remoting.TopicConfig{}
+	names := take()
+	if names == nil { // all
+		for name, tp := range t.mu.topics {
+			out[name] = tp.TopicConfig
+		}
+		return out, t.mu.version
+	}
+	for _, name := range names {
+		if tp := t.mu.topics[name]; tp != nil {
+			out[name] = tp.TopicConfig
+		}
+	}
+	return out, t.mu.version
+}
+
+// SetOrder marks exactly the named topics as ordered, as the name servers'
+// ORDER_TOPIC_CONFIG says.
+func (t *topicTable) SetOrder(ordered map[string]bool) {
+	all, _ := t.All()
+	var change []remoting.TopicConfig
+	for _, c := range all {
+		if c.Order != ordered[c.TopicName] {
+			c.Order = ordered[c.TopicName]
+			change = append(change, c)
+		}
+	}
+	if len(change) > 0 {
+		t.Put(change, func(err error) {
+			if err != nil {
+				t.log.Error("the order of topics could not be saved", "error", err)
+			}
+		})
+	}
+}
+
 // Version is the data version of the table.
 func (t *topicTable) Version() remoting.DataVersion {
 	t.mu.RLock()
@@ -178,12 +227,14 @@ func (t *topicTable) Put(configs []remoting.TopicConfig, done func(error)) (chan
 		t.mu.version = t.mu.version.NextVersion(t.now())
 		changed = append(changed, c.TopicName)
 	}
+	if len(changed) > 0 {
+		t.onChange(changed)
+	}
 	t.mu.Unlock()
 	if len(changed) == 0 {
 		done(nil)
 		return nil
 	}
-	t.onChange(changed)
 	t.saver.Then(done)
 	return changed
 }
@@ -202,9 +253,9 @@ func (t *topicTable) PutIfAbsent(c remoting.TopicConfig) (*topic, error) {
 	nt := t.newTopic(c)
 	t.mu.topics[c.TopicName] = nt
 	t.mu.version = t.mu.version.NextVersion(t.now())
+	t.onChange([]string{c.TopicName})
 	t.mu.Unlock()
 	t.log.Info("topic created", "topic", c.TopicName, "queues", c.WriteQueueNums, "perm", c.Perm)
-	t.onChange([]string{c.TopicName})
 	t.saver.Then(func(err error) {
 		if err != nil {
 			t.log.Error("a created topic could not be saved", "topic", c.TopicName, "error", err)
@@ -223,6 +274,9 @@ func (t *topicTable) Delete(names []string, done func(error)) (gone []string) {
 			gone = append(gone, n)
 		}
 	}
+	if len(gone) > 0 {
+		t.onChange(gone)
+	}
 	t.mu.Unlock()
 	if len(gone) == 0 {
 		done(nil)
@@ -231,7 +285,6 @@ func (t *topicTable) Delete(names []string, done func(error)) (gone []string) {
 	t.stats.Remove(func(name, key string) bool {
 		return (name == stats.TopicPutNums || name == stats.TopicPutSize) && slices.Contains(gone, key)
 	})
-	t.onChange(gone)
 	t.saver.Then(done)
 	return gone
 }

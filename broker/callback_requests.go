@@ -1,0 +1,83 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mqx/message"
+	"mqx/remoting"
+	"mqx/remoting/server"
+)
+
+// callbackTimeout is how long a client gets to answer a request that an
+// operator sends through the broker.
+const callbackTimeout = 10 * time.Second
+
+// caller is a peer that answers requests.
+type caller interface {
+	Call(ctx context.Context, cmd *remoting.Command) (*remoting.Command, error)
+}
+
+// handleRunningInfo forwards GET_CONSUMER_RUNNING_INFO to the client.
+func (b *Broker) handleRunningInfo(r *server.Request) {
+	var h remoting.GetConsumerRunningInfoHeader
+	if !header(r, &h) {
+		return
+	}
+	b.forward(r, h.ConsumerGroup, h.ClientID, nil)
+}
+
+// handleConsumeDirectly forwards CONSUME_MESSAGE_DIRECTLY to the client, with
+// the message it names.
+func (b *Broker) handleConsumeDirectly(r *server.Request) {
+	var h remoting.ConsumeMessageDirectlyHeader
+	if !header(r, &h) {
+		return
+	}
+	_, phys, err := message.ParseOffsetID(h.MsgID)
+	if err != nil {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("the message id cannot be read: %v", err))
+		return
+	}
+	rec, err := b.store.RecordAt(phys)
+	if err != nil {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("can not find message by the offset, %d", phys))
+		return
+	}
+	b.forward(r, h.ConsumerGroup, h.ClientID, rec)
+}
+
+// forward sends a request on to a member of a group and its answer back.
+func (b *Broker) forward(r *server.Request, group, id string, body []byte) {
+	c := b.consumers.Client(group, id)
+	if c == nil {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("The Consumer <%s> <%s> not online", group, id))
+		return
+	}
+	if v := c.peer.Version(); v < remoting.V3_1_8_SNAPSHOT {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("The Consumer <%s> Version <%s> too low to finish, please upgrade it to V3_1_8_SNAPSHOT", id, remoting.VersionName(v)))
+		return
+	}
+	peer, ok := c.peer.(caller)
+	if !ok {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("The Consumer <%s> <%s> cannot be asked", group, id))
+		return
+	}
+	cmd := remoting.NewRequest(r.Code, nil)
+	for _, f := range r.Fields {
+		cmd.Fields.Set(string(f.Key), string(f.Value))
+	}
+	cmd.Body = body
+	ctx, cancel := context.WithTimeout(b.ctx, callbackTimeout)
+	defer cancel()
+	answer, err := peer.Call(ctx, cmd)
+	if err != nil {
+		r.Reply(remoting.RespConsumeMsgTimeout, fmt.Sprintf("consumer <%s> <%s> did not answer: %v", group, id, err))
+		return
+	}
+	p := newReply(answer.Code, answer.Remark)
+	p.cmd.Fields = append(p.cmd.Fields, answer.Fields...)
+	p.cmd.Body = answer.Body
+	p.to(r)
+}

@@ -1,0 +1,286 @@
+package broker
+
+import (
+	"container/heap"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// parkedPull is a pull that found nothing and waits for data.
+type parkedPull struct {
+	key    holdKey
+	conn   uint64
+	offset int64 // queue offset it waits for
+	until  time.Time
+	filter *tagFilter
+	// wake runs the pull again without waiting; drop gives it up (its
+	// connection is gone or the broker stops). Exactly one of them is called,
+	// once, without any lock held.
+	wake func(timedOut bool)
+	drop func()
+
+	pos  int // in the heap, -1 when it is no longer parked
+	slot int // in its queue's list
+}
+
+type holdKey struct {
+	topic string
+	queue int32
+}
+
+// hold is all parked pulls: by queue for arriving messages, in a heap for
+// deadlines, by connection for closed ones. Its timer only runs while
+// something is parked, and never more often than tick. Safe to share.
+type hold struct {
+	now  func() time.Time
+	tick time.Duration
+	max  int
+	// count is the number of parked pulls, for a look without the lock. It is
+	// raised before Park returns, so that a message that Arrived passes by is
+	// seen by the parker's own look at the queue.
+	count atomic.Int64
+
+	mu struct {
+		sync.Mutex
+		queues map[holdKey][]*parkedPull
+		conns  map[uint64]map[*parkedPull]struct{}
+		heap   deadlineHeap
+		timer  *time.Timer
+		due    time.Time // when the timer fires; zero when it does not run
+		closed bool
+	}
+}
+
+// holdTick is the least time between two looks at the deadlines.
+const holdTick = 100 * time.Millisecond
+
+func newHold(now func() time.Time, maxParked int) *hold {
+	h := &hold{now: now, tick: holdTick, max: maxParked}
+	h.mu.queues = map[holdKey][]*parkedPull{}
+	h.mu.conns = map[uint64]map[*parkedPull]struct{}{}
+	return h
+}
+
+// Park keeps p until data arrives, its time is up or its connection closes.
+// It returns false when the limit is reached or the hold is closed: then p is
+// not kept.
+func (h *hold) Park(p *parkedPull) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.mu.closed || len(h.mu.heap) >= h.max {
+		return false
+	}
+	p.slot = len(h.mu.queues[p.key])
+	h.mu.queues[p.key] = append(h.mu.queues[p.key], p)
+	m := h.mu.conns[p.conn]
+	if m == nil {
+		m = map[*parkedPull]struct{}{}
+		h.mu.conns[p.conn] = m
+	}
+	m[p] = struct{}{}
+	heap.Push(&h.mu.heap, p)
+	h.count.Add(1)
+	h.arm()
+	return true
+}
+
+// Arrived wakes the pulls of a queue that want a message with this offset and
+// tags code. topic is not kept.
+func (h *hold) Arrived(topic []byte, queue int32, offset, tagsCode int64) {
+	if h.count.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	list := h.mu.queues[holdKey{string(topic), queue}]
+	var woken []*parkedPull
+	for _, p := range list {
+		if offset >= p.offset && p.filter.MatchCQ(tagsCode) {
+			woken = append(woken, p)
+		}
+	}
+	for _, p := range woken {
+		h.remove(p)
+	}
+	h.mu.Unlock()
+	for _, p := range woken {
+		p.wake(false)
+	}
+}
+
+// Recheck wakes p if it is still parked: data may have come between its look
+// at the queue and Park.
+func (h *hold) Recheck(p *parkedPull) {
+	h.mu.Lock()
+	parked := p.pos >= 0
+	if parked {
+		h.remove(p)
+	}
+	h.mu.Unlock()
+	if parked {
+		p.wake(false)
+	}
+}
+
+// Wake wakes all pulls that match, as if their time were up.
+func (h *hold) Wake(match func(topic string, queue int32) bool) {
+	h.mu.Lock()
+	var woken []*parkedPull
+	for k, list := range h.mu.queues {
+		if match(k.topic, k.queue) {
+			woken = append(woken, list...)
+		}
+	}
+	for _, p := range woken {
+		h.remove(p)
+	}
+	h.mu.Unlock()
+	for _, p := range woken {
+		p.wake(false)
+	}
+}
+
+// Writable wakes the pulls of a connection that wait for room to answer.
+func (h *hold) Writable(conn uint64) {
+	h.mu.Lock()
+	var woken []*parkedPull
+	for p := range h.mu.conns[conn] {
+		if p.key == writableKey {
+			woken = append(woken, p)
+		}
+	}
+	for _, p := range woken {
+		h.remove(p)
+	}
+	h.mu.Unlock()
+	for _, p := range woken {
+		p.wake(false)
+	}
+}
+
+// writableKey is the queue under which pulls wait for their connection.
+var writableKey = holdKey{queue: -1}
+
+// Closed drops the pulls of a connection.
+func (h *hold) Closed(conn uint64) {
+	h.mu.Lock()
+	var gone []*parkedPull
+	for p := range h.mu.conns[conn] {
+		gone = append(gone, p)
+	}
+	for _, p := range gone {
+		h.remove(p)
+	}
+	h.mu.Unlock()
+	for _, p := range gone {
+		p.drop()
+	}
+}
+
+// Close wakes all that is parked as timed out, and refuses more.
+func (h *hold) Close() {
+	h.mu.Lock()
+	h.mu.closed = true
+	all := append([]*parkedPull(nil), h.mu.heap...)
+	for _, p := range all {
+		h.remove(p)
+	}
+	if h.mu.timer != nil {
+		h.mu.timer.Stop()
+	}
+	h.mu.Unlock()
+	for _, p := range all {
+		p.wake(true)
+	}
+}
+
+// Len is the number of parked pulls.
+func (h *hold) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.mu.heap)
+}
+
+// remove takes p out of all three places. Needs mu.
+func (h *hold) remove(p *parkedPull) {
+	list := h.mu.queues[p.key]
+	last := len(list) - 1
+	list[p.slot] = list[last]
+	list[p.slot].slot = p.slot
+	list[last] = nil
+	if last == 0 {
+		delete(h.mu.queues, p.key)
+	} else {
+		h.mu.queues[p.key] = list[:last]
+	}
+	delete(h.mu.conns[p.conn], p)
+	if len(h.mu.conns[p.conn]) == 0 {
+		delete(h.mu.conns, p.conn)
+	}
+	heap.Remove(&h.mu.heap, p.pos)
+	p.pos = -1
+	h.count.Add(-1)
+}
+
+// arm makes the timer fire for the earliest deadline, not sooner than a tick
+// from now. Needs mu.
+func (h *hold) arm() {
+	if len(h.mu.heap) == 0 || h.mu.closed {
+		return
+	}
+	now := h.now()
+	due := h.mu.heap[0].until
+	if earliest := now.Add(h.tick); due.Before(earliest) {
+		due = earliest
+	}
+	if !h.mu.due.IsZero() && !due.Before(h.mu.due) {
+		return
+	}
+	h.mu.due = due
+	if h.mu.timer == nil {
+		h.mu.timer = time.AfterFunc(due.Sub(now), h.expire)
+		return
+	}
+	h.mu.timer.Reset(due.Sub(now))
+}
+
+// expire wakes what has waited long enough.
+func (h *hold) expire() {
+	h.mu.Lock()
+	h.mu.due = time.Time{}
+	now := h.now()
+	var late []*parkedPull
+	for len(h.mu.heap) > 0 && !h.mu.heap[0].until.After(now) {
+		p := h.mu.heap[0]
+		h.remove(p)
+		late = append(late, p)
+	}
+	h.arm()
+	h.mu.Unlock()
+	for _, p := range late {
+		p.wake(true)
+	}
+}
+
+// deadlineHeap orders parked pulls by their deadline.
+type deadlineHeap []*parkedPull
+
+func (d deadlineHeap) Len() int           { return len(d) }
+func (d deadlineHeap) Less(i, j int) bool { return d[i].until.Before(d[j].until) }
+func (d deadlineHeap) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].pos, d[j].pos = i, j
+}
+func (d *deadlineHeap) Push(x any) {
+	p := x.(*parkedPull)
+	p.pos = len(*d)
+	*d = append(*d, p)
+}
+func (d *deadlineHeap) Pop() any {
+	old := *d
+	n := len(old) - 1
+	p := old[n]
+	old[n] = nil
+	*d = old[:n]
+	return p
+}

@@ -1,0 +1,375 @@
+package broker
+
+import (
+	"fmt"
+	"time"
+
+	"mqx/remoting"
+	"mqx/remoting/server"
+	"mqx/store"
+)
+
+// Flags of a pull request (sysFlag).
+const (
+	pullCommit  = 1 << 0 // commitOffset is to be stored
+	pullSuspend = 1 << 1 // wait for data
+	pullHasSub  = 1 << 2 // the subscription is in the request
+)
+
+// Values of forbiddenType.
+const (
+	forbiddenByBroker    = 1
+	forbiddenByGroup     = 2
+	forbiddenByTopic     = 3
+	forbiddenByGroupTopc = 4
+	forbiddenByBroadcast = 5
+)
+
+// maxHold bounds the time a pull may ask to be parked.
+const maxHold = 10 * time.Minute
+
+// pullHeader is the header of a pull request. Byte slices alias the request.
+type pullHeader struct {
+	group, topic, subscription, exprType []byte
+	queueID, maxMsgNums, sysFlag         int32
+	maxMsgBytes                          int32
+	queueOffset, commitOffset            int64
+	suspendMs, subVersion                int64
+	hasSub                               bool
+}
+
+// requiredPull are the fields that must be there, in the order of their bits.
+var requiredPull = [...]string{
+	"consumerGroup", "topic", "queueId", "queueOffset", "maxMsgNums", "sysFlag", "commitOffset", "suspendTimeoutMillis", "subVersion",
+}
+
+func (h *pullHeader) decode(fields remoting.Fields) error {
+	*h = pullHeader{}
+	var seen uint32
+	for i := range fields {
+		f := &fields[i]
+		if f.Value == nil {
+			continue
+		}
+		bit, err := h.field(f.Key, f.Value)
+		if err != nil {
+			return &remoting.FieldError{Field: string(f.Key), Value: string(f.Value), Err: err}
+		}
+		seen |= bit
+	}
+	for i, name := range requiredPull {
+		if seen&(1<<i) == 0 {
+			return &remoting.MissingFieldError{Field: name}
+		}
+	}
+	return nil
+}
+
+func (h *pullHeader) field(key, v []byte) (bit uint32, err error) {
+	switch string(key) {
+	case "consumerGroup":
+		h.group = v
+		return 1 << 0, nil
+	case "topic":
+		h.topic = v
+		return 1 << 1, nil
+	case "queueId":
+		h.queueID, err = atoi32(v)
+		return 1 << 2, err
+	case "queueOffset":
+		h.queueOffset, err = atoi64(v)
+		return 1 << 3, err
+	case "maxMsgNums":
+		h.maxMsgNums, err = atoi32(v)
+		return 1 << 4, err
+	case "sysFlag":
+		h.sysFlag, err = atoi32(v)
+		return 1 << 5, err
+	case "commitOffset":
+		h.commitOffset, err = atoi64(v)
+		return 1 << 6, err
+	case "suspendTimeoutMillis":
+		h.suspendMs, err = atoi64(v)
+		return 1 << 7, err
+	case "subVersion":
+		h.subVersion, err = atoi64(v)
+		return 1 << 8, err
+	case "subscription":
+		h.subscription, h.hasSub = v, true
+	case "expressionType":
+		h.exprType = v
+	case "maxMsgBytes":
+		h.maxMsgBytes, err = atoi32(v)
+	}
+	return 0, err
+}
+
+// pullContext is what the checks of a pull found.
+type pullContext struct {
+	head   pullHeader
+	topic  *topic
+	group  *group
+	filter *tagFilter
+}
+
+// pullRefused is a refusal with the reason why it is forbidden (0 for other
+// reasons).
+type pullRefused struct {
+	refusedError
+	forbidden int64
+}
+
+func refusePull(code int32, forbidden int64, format string, args ...any) *pullRefused {
+	return &pullRefused{refusedError: *refuse(code, format, args...), forbidden: forbidden}
+}
+
+// handlePull serves PULL_MESSAGE.
+func (b *Broker) handlePull(r *server.Request) { b.pull(r, true) }
+
+// handleLitePull serves LITE_PULL_MESSAGE.
+func (b *Broker) handleLitePull(r *server.Request) {
+	if !b.cfg().LitePull {
+		newReply(remoting.RespNoPermission, fmt.Sprintf("the broker[%s] for lite pull consumer is forbidden", b.at().IP)).to(r)
+		return
+	}
+	b.pull(r, true)
+}
+
+// pull answers one pull or parks it. first is false when it was parked before:
+// then it is answered whatever is found.
+func (b *Broker) pull(r *server.Request, first bool) {
+	var c pullContext
+	if err := c.head.decode(r.Fields); err != nil {
+		r.Reply(remoting.RespSystemError, err.Error())
+		return
+	}
+	if e := b.checkPull(&c, r); e != nil {
+		p := newReply(e.Code, e.Text)
+		if e.forbidden != 0 {
+			p.int(keyForbiddenType, e.forbidden)
+		}
+		p.to(r)
+		return
+	}
+	if !r.Conn().Writable() {
+		b.parkUnwritable(r)
+		return
+	}
+	h := &c.head
+	if first && h.sysFlag&pullCommit != 0 && h.commitOffset >= 0 {
+		b.offsets.Commit(h.topic, h.group, h.queueID, h.commitOffset)
+	}
+	b.offsets.Pulled(h.topic, h.group, h.queueID, h.queueOffset)
+	if b.cfg().ServerSideReset {
+		if off, ok := b.offsets.TakeReset(h.topic, h.group, h.queueID); ok {
+			b.answerReset(r, &c, off)
+			return
+		}
+	}
+	began := b.now()
+	res := b.store.Get(store.GetRequest{
+		Group: c.group.GroupName, Topic: c.topic.TopicName, QueueID: h.queueID, Offset: h.queueOffset,
+		MaxMsgs: int(h.maxMsgNums), MaxBytes: int(max(0, h.maxMsgBytes)), Filter: c.storeFilter(),
+	})
+	b.getTimes.Add(b.now().Sub(began), 1)
+	code := pullCode(res.Status, h.queueOffset)
+	if code == remoting.RespPullNotFound && first && h.sysFlag&pullSuspend != 0 && b.park(r, &c) {
+		res.Release()
+		return
+	}
+	b.answerPull(r, &c, code, res)
+}
+
+// storeFilter is nil where everything passes.
+func (c *pullContext) storeFilter() store.MessageFilter {
+	if c.filter == nil || c.filter.all {
+		return nil
+	}
+	return c.filter
+}
+
+// pullCode turns the store's status into a response code.
+func pullCode(s store.GetStatus, offset int64) int32 {
+	switch s {
+	case store.Found:
+		return remoting.RespSuccess
+	case store.NoMatchedMessage, store.MessageWasRemoving:
+		return remoting.RespPullRetryImmediately
+	case store.NoMatchedLogicQueue, store.NoMessageInQueue:
+		if offset != 0 {
+			return remoting.RespPullOffsetMoved
+		}
+		return remoting.RespPullNotFound
+	case store.OffsetFoundNull, store.OffsetOverflowOne:
+		return remoting.RespPullNotFound
+	default: // OffsetOverflowBadly, OffsetTooSmall, OffsetReset
+		return remoting.RespPullOffsetMoved
+	}
+}
+
+// checkPull makes the checks in Apache's order.
+func (b *Broker) checkPull(c *pullContext, r *server.Request) *pullRefused {
+	h := &c.head
+	if !readable(int32(b.cfg().BrokerPermission)) {
+		return refusePull(remoting.RespNoPermission, forbiddenByBroker, "the broker[%s] pulling message is forbidden", b.at().IP)
+	}
+	if c.group = b.groups.GetBytes(h.group); c.group == nil {
+		if c.group = b.groups.FindOrCreate(string(h.group)); c.group == nil {
+			return refusePull(remoting.RespSubscriptionGroupNotExist, 0, "subscription group [%s] does not exist, \n%s", h.group, faq)
+		}
+	}
+	if !c.group.ConsumeEnable {
+		return refusePull(remoting.RespNoPermission, forbiddenByGroup, "subscription group no permission, %s", h.group)
+	}
+	if c.topic = b.topics.GetBytes(h.topic); c.topic == nil {
+		return refusePull(remoting.RespTopicNotExist, 0, "topic[%s] not exist, apply first please! \n%s", h.topic, faq)
+	}
+	if !readable(c.topic.Perm) {
+		return refusePull(remoting.RespNoPermission, forbiddenByTopic, "the topic[%s] pulling message is forbidden", h.topic)
+	}
+	if h.queueID < 0 || h.queueID >= c.topic.ReadQueueNums {
+		return refusePull(remoting.RespInvalidParameter, 0, "queueId[%d] is illegal, topic:[%s] topicConfig.readQueueNums:[%d] consumer:[%s]",
+			h.queueID, h.topic, c.topic.ReadQueueNums, r.Conn().Remote())
+	}
+	if h.sysFlag&pullHasSub != 0 {
+		return b.subscriptionOfRequest(c)
+	}
+	return b.subscriptionOfGroup(c)
+}
+
+// subscriptionOfRequest takes the filter that the pull carries.
+func (b *Broker) subscriptionOfRequest(c *pullContext) *pullRefused {
+	h := &c.head
+	if t := string(h.exprType); t == "" || t == remoting.ExpressionTag {
+		if s := string(h.subscription); s == "" || s == "*" {
+			return nil
+		}
+	}
+	sub, err := parseSubscription(c.topic.TopicName, string(h.subscription), string(h.exprType))
+	if err != nil {
+		return refusePull(remoting.RespSubscriptionParseFailed, 0, "parse the consumer's subscription failed: %v", err)
+	}
+	c.filter = sub.filter
+	return b.checkExpression(sub)
+}
+
+// subscriptionOfGroup takes the filter that the group's heartbeats carry.
+func (b *Broker) subscriptionOfGroup(c *pullContext) *pullRefused {
+	h := &c.head
+	sub, model, online := b.consumers.Subscription(h.group, h.topic)
+	switch {
+	case !online:
+		return refusePull(remoting.RespSubscriptionNotExist, 0, "the consumer's group info not exist\n%s", faq)
+	case !c.group.ConsumeBroadcastEnable && model == remoting.Broadcasting:
+		return refusePull(remoting.RespNoPermission, forbiddenByBroadcast, "the consumer group[%s] can not consume by broadcast way", h.group)
+	case b.groups.Forbidden(h.group, h.topic):
+		return refusePull(remoting.RespNoPermission, forbiddenByGroupTopc, "the consumer group[%s] is forbidden for topic[%s]", h.group, h.topic)
+	case sub == nil:
+		return refusePull(remoting.RespSubscriptionNotExist, 0, "the consumer's subscription not exist\n%s", faq)
+	case h.subVersion > sub.SubVersion:
+		return refusePull(remoting.RespSubscriptionNotLatest, 0, "the consumer's subscription not latest")
+	}
+	c.filter = sub.filter
+	return b.checkExpression(sub)
+}
+
+// checkExpression refuses filters that are not served.
+func (b *Broker) checkExpression(sub *subscription) *pullRefused {
+	if t := exprType(sub.ExpressionType); t != remoting.ExpressionTag {
+		return refusePull(remoting.RespSystemError, 0, "The broker does not support consumer to filter message by %s", t)
+	}
+	return nil
+}
+
+// park keeps a pull that found nothing. It returns false when it has to be
+// answered at once.
+func (b *Broker) park(r *server.Request, c *pullContext) bool {
+	wait := time.Duration(c.head.suspendMs) * time.Millisecond
+	if !b.cfg().LongPolling {
+		wait = b.cfg().ShortPolling
+	}
+	if wait <= 0 {
+		return false
+	}
+	filter := c.filter
+	if filter == nil {
+		filter = passAll
+	}
+	p := &parkedPull{
+		key: holdKey{c.topic.TopicName, c.head.queueID}, conn: r.Conn().ID(), offset: c.head.queueOffset,
+		until: b.now().Add(min(wait, maxHold)), filter: filter,
+	}
+	r.Detach() // c.head is invalid from here on
+	p.wake = func(bool) { b.woken.push(r) }
+	p.drop = r.Done
+	if !b.hold.Park(p) {
+		// The request is ours still: answer it from its own bytes.
+		b.pull(r, false)
+		return true
+	}
+	if b.store.MaxOffset(p.key.topic, p.key.queue) > p.offset {
+		b.hold.Recheck(p) // data came while it was not parked yet
+	}
+	return true
+}
+
+var passAll = &tagFilter{all: true}
+
+// parkUnwritable keeps a pull whose connection has too much unsent: it runs
+// again when there is room.
+func (b *Broker) parkUnwritable(r *server.Request) {
+	conn := r.Conn()
+	p := &parkedPull{key: writableKey, conn: conn.ID(), until: b.now().Add(maxHold), filter: passAll}
+	r.Detach()
+	p.wake = func(timedOut bool) {
+		if timedOut {
+			r.Done()
+			return
+		}
+		b.woken.pushFirst(r)
+	}
+	p.drop = r.Done
+	if !b.hold.Park(p) {
+		r.Done() // as Apache: a peer that does not read is not answered
+		return
+	}
+	if conn.Writable() {
+		b.hold.Recheck(p)
+	}
+}
+
+// answerReset hands out an offset that an operator has set.
+func (b *Broker) answerReset(r *server.Request, c *pullContext, offset int64) {
+	topic, q := c.topic.TopicName, c.head.queueID
+	res := &store.GetResult{
+		Status: store.OffsetReset, NextOffset: offset,
+		MinOffset: b.store.MinOffset(topic, q), MaxOffset: b.store.MaxOffset(topic, q),
+	}
+	b.answerPull(r, c, remoting.RespPullOffsetMoved, res)
+}
+
+// answerPull writes the response of a pull and releases what it holds.
+func (b *Broker) answerPull(r *server.Request, c *pullContext, code int32, res *store.GetResult) {
+	p := newReply(code, res.Status.String())
+	var suggest int64
+	if b.cfg().SlaveRead {
+		suggest = c.group.BrokerID
+		if res.FromDisk {
+			suggest = c.group.WhichBrokerWhenConsumeSlowly
+		}
+	}
+	p.int(keySuggest, suggest)
+	p.int(keyNextBegin, res.NextOffset)
+	p.int(keyMinOffset, res.MinOffset)
+	p.int(keyMaxOffset, res.MaxOffset)
+	p.int(keyTopicSysFlag, int64(c.topic.TopicSysFlag))
+	p.int(keyGroupSysFlag, int64(c.group.GroupSysFlag))
+	if code != remoting.RespSuccess {
+		p.to(r)
+		res.Release()
+		return
+	}
+	b.countGet(c.topic.TopicName, c.group.GroupName, res)
+	r.ReplyBody(&p.cmd, res.Parts, res.Release)
+	p.free()
+}

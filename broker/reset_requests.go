@@ -1,0 +1,87 @@
+package broker
+
+import (
+	"fmt"
+
+	"mqx/remoting"
+	"mqx/remoting/server"
+	"mqx/store"
+)
+
+// handleResetOffset serves INVOKE_BROKER_TO_RESET_OFFSET on the server's side:
+// the offsets are put in force here, also for a group that is offline, and each
+// queue's next pull learns of its own once.
+func (b *Broker) handleResetOffset(r *server.Request) {
+	var h remoting.ResetOffsetHeader
+	if !header(r, &h) {
+		return
+	}
+	if !b.cfg().ServerSideReset {
+		r.Reply(remoting.RespRequestCodeNotSupported, "resets through the clients (useServerSideResetOffset=false) are not served by this broker")
+		return
+	}
+	table, e := b.resetTargets(&h)
+	if e != nil {
+		r.Reply(e.Code, e.Text)
+		return
+	}
+	body := &remoting.ResetOffsetBody{OffsetTable: map[remoting.MessageQueue]int64{}}
+	for q, off := range table {
+		b.offsets.Reset(h.Topic, h.Group, q, off)
+		body.OffsetTable[b.queue(h.Topic, q)] = off
+	}
+	if err := b.offsets.Save(); err != nil {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("the offsets could not be saved: %v", err))
+		return
+	}
+	b.log.Info("consumer offsets reset", "group", h.Group, "topic", h.Topic, "queues", len(table), "peer", r.Conn().Remote())
+	b.hold.Wake(func(topic string, q int32) bool { _, ok := table[q]; return ok && topic == h.Topic })
+	p := newReply(remoting.RespSuccess, "")
+	b.body(p, body)
+	p.to(r)
+}
+
+// resetTargets computes the offsets of a reset: one queue to an offset, or all
+// read queues to a time (-1 = their ends).
+func (b *Broker) resetTargets(h *remoting.ResetOffsetHeader) (map[int32]int64, *refusedError) {
+	if b.groups.Get(h.Group) == nil {
+		return nil, refuse(remoting.RespSubscriptionGroupNotExist, "Group %s not exist!", h.Group)
+	}
+	tp := b.topics.Get(h.Topic)
+	if tp == nil {
+		return nil, refuse(remoting.RespTopicNotExist, "Topic %s not exist!", h.Topic)
+	}
+	queue := h.QueueID
+	out := map[int32]int64{}
+	if queue >= 0 && h.Offset.OK && h.Offset.Value >= 0 {
+		if queue >= tp.ReadQueueNums {
+			return nil, refuse(remoting.RespInvalidParameter, "queueId[%d] is illegal, topic:[%s] topicConfig.readQueueNums:[%d]", queue, h.Topic, tp.ReadQueueNums)
+		}
+		lo, hi := b.store.MinOffset(h.Topic, queue), b.store.MaxOffset(h.Topic, queue)
+		if off := h.Offset.Value; off < lo || off > hi+1 {
+			return nil, refuse(remoting.RespSystemError, "Target offset %d not in consume queue range [%d-%d]", off, lo, hi)
+		}
+		out[queue] = h.Offset.Value
+		return out, nil
+	}
+	first, last := int32(0), tp.ReadQueueNums
+	if queue >= 0 && queue < tp.ReadQueueNums && !allQueues(h) {
+		first, last = queue, queue+1
+	}
+	for q := first; q < last; q++ {
+		off := b.store.MaxOffset(h.Topic, q)
+		if h.Timestamp != -1 {
+			at, err := b.store.OffsetByTime(h.Topic, q, h.Timestamp, store.Lower)
+			if err != nil {
+				return nil, refuse(remoting.RespSystemError, "%v", err)
+			}
+			off = at
+		}
+		out[q] = off
+	}
+	return out, nil
+}
+
+// allQueues reports whether a request without a queue means all of them: older
+// tools leave the field out, which reads as 0.
+func allQueues(h *remoting.ResetOffsetHeader) bool { return !h.Offset.OK || h.Offset.Value < 0 }

@@ -1,0 +1,426 @@
+package broker
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"mqx/message"
+	"mqx/remoting"
+	"mqx/remoting/server"
+	"mqx/store"
+)
+
+// sendItem is one send on its way: its request, the put, and the buffers that
+// both need. Items are pooled; the put's Done ends one.
+type sendItem struct {
+	b    *Broker
+	req  *server.Request
+	head sendHeader
+	put  store.Put
+
+	topic *topic
+	props []byte
+	key   []byte // the unique key that the answer carries
+	msgs  int64
+}
+
+// sendBatch is the puts of one call of the handler.
+type sendBatch struct{ puts []*store.Put }
+
+var (
+	sendItems   sync.Pool
+	sendBatches = sync.Pool{New: func() any { return &sendBatch{} }}
+)
+
+func (b *Broker) newSendItem(r *server.Request) *sendItem {
+	it, _ := sendItems.Get().(*sendItem)
+	if it == nil {
+		it = &sendItem{}
+		it.put.Done = it.done
+	}
+	it.b, it.req = b, r
+	return it
+}
+
+func (it *sendItem) free() {
+	done, offsets := it.put.Done, it.put.Offsets[:0]
+	it.put = store.Put{Done: done, Offsets: offsets}
+	it.b, it.req, it.topic, it.key = nil, nil, nil, nil
+	it.head, it.msgs = sendHeader{}, 0
+	if cap(it.props) > 40<<10 {
+		it.props = nil
+	}
+	sendItems.Put(it)
+}
+
+// handleSend serves SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE for
+// all requests that wait: each is checked, then all go to the store in one
+// PutBatch, whose completion answers them.
+func (b *Broker) handleSend(rs []*server.Request) {
+	batch := sendBatches.Get().(*sendBatch)
+	now := b.now()
+	for _, r := range rs {
+		it := b.newSendItem(r)
+		if b.prepareSend(it, now) {
+			batch.puts = append(batch.puts, &it.put)
+		}
+	}
+	if len(batch.puts) > 0 {
+		b.store.PutBatch(batch.puts)
+	}
+	clear(batch.puts)
+	batch.puts = batch.puts[:0]
+	sendBatches.Put(batch)
+}
+
+// prepareSend checks one send and fills its put. When it returns false the
+// request has been answered or handed on, and the item is gone.
+func (b *Broker) prepareSend(it *sendItem, now time.Time) bool {
+	if err := it.head.decode(it.req.Fields); err != nil {
+		it.req.Reply(remoting.RespSystemError, err.Error())
+		it.free()
+		return false
+	}
+	if at := b.cfg().StartAcceptSendAt; at > 0 && now.UnixMilli() < at {
+		return it.refuse(refuse(remoting.RespSystemError, "broker unable to service, until %s", time.UnixMilli(at).Format(time.DateTime)))
+	}
+	if e := b.sendTopic(it); e != nil {
+		return it.refuse(e)
+	}
+	if !it.topic.saved.Load() {
+		// A message of a topic is stored once the topic is: try again then.
+		req := it.req
+		it.free()
+		b.topics.saver.Then(func(err error) {
+			if err != nil {
+				req.Reply(remoting.RespSystemError, fmt.Sprintf("the topic could not be saved: %v", err))
+				return
+			}
+			b.handleSend([]*server.Request{req})
+		})
+		return false
+	}
+	var e *refusedError
+	if it.head.batch {
+		e = b.fillBatch(it)
+	} else {
+		e = b.fillSingle(it)
+	}
+	if e != nil {
+		return it.refuse(e)
+	}
+	return true
+}
+
+// sendTopic finds the topic of a send, creating it where that is allowed, and
+// checks permission, name and queue.
+func (b *Broker) sendTopic(it *sendItem) *refusedError {
+	h := &it.head
+	tp := b.topics.GetBytes(h.topic)
+	if tp == nil {
+		var e *refusedError
+		if tp, e = b.createForSend(h, it.req); e != nil {
+			return e
+		}
+	}
+	if message.IsUnsendableTopic(tp.TopicName) {
+		return refuse(remoting.RespNoPermission, "Sending message to topic[%s] is forbidden.", tp.TopicName)
+	}
+	if !writable(int32(b.cfg().BrokerPermission)) && tp.Order {
+		return refuse(remoting.RespNoPermission, "the broker[%s] sending message is forbidden", b.at().IP)
+	}
+	it.topic = tp
+	if ids := max(tp.WriteQueueNums, tp.ReadQueueNums); h.queueID >= ids {
+		return refuse(remoting.RespInvalidParameter, "request queueId[%d] is illegal, topic:[%s] readQueueNums:[%d] writeQueueNums:[%d] Producer: %s",
+			h.queueID, tp.TopicName, tp.ReadQueueNums, tp.WriteQueueNums, it.req.Conn().Remote())
+	}
+	return nil
+}
+
+// createForSend creates the topic of a send by the rules of auto-creation.
+func (b *Broker) createForSend(h *sendHeader, r *server.Request) (*topic, *refusedError) {
+	name := string(h.topic)
+	if err := message.ValidateTopic(name); err != nil {
+		return nil, asRefused(err)
+	}
+	if message.IsUnsendableTopic(name) {
+		return nil, refuse(remoting.RespNoPermission, "Sending message to topic[%s] is forbidden.", name)
+	}
+	retry := message.IsRetry(name)
+	var flag int32
+	if h.unitMode {
+		flag = sysFlagUnit
+		if retry {
+			flag = sysFlagUnitSub
+		}
+	}
+	var template *remoting.TopicConfig
+	if d := b.topics.GetBytes(h.defaultTopic); d != nil {
+		template = &d.TopicConfig
+	}
+	c := autoCreated(b.cfg().AutoCreateTopic, name, template, h.defaultQueues, flag)
+	if c == nil && retry {
+		rc := groupTopic(name, 1, flag)
+		c = &rc
+	}
+	if c == nil {
+		return nil, refuse(remoting.RespTopicNotExist, "topic[%s] not exist, apply first please!\n%s", name, faq)
+	}
+	tp, err := b.topics.PutIfAbsent(*c)
+	if err != nil {
+		return nil, asRefused(err)
+	}
+	return tp, nil
+}
+
+// fillSingle builds the record of a single message.
+func (b *Broker) fillSingle(it *sendItem) *refusedError {
+	h, body := &it.head, it.req.Body
+	if body == nil {
+		return refuse(remoting.RespMessageIllegal, "the message has no body")
+	}
+	p := scanProps(h.properties)
+	toDLQ := false
+	if message.IsRetry(it.topic.TopicName) {
+		var e *refusedError
+		if toDLQ, e = b.retryRule(it); e != nil {
+			return e
+		}
+	}
+	if e := b.checkServed(it, &p, toDLQ); e != nil {
+		return e
+	}
+	it.key = p.uniqKey
+	var newKey []byte
+	if len(it.key) == 0 {
+		newKey = b.ids.AppendNext(nil)
+		it.key = newKey
+	}
+	it.props = b.own().appendStored(it.props[:0], h.properties, &p, newKey)
+	if toDLQ {
+		it.props = message.SetProperty(it.props, message.PropDelay, "-1")
+	}
+	b.fillRecord(it, body, it.props)
+	it.put.WaitFlush = !p.noWait
+	it.msgs = 1
+	return nil
+}
+
+// checkServed refuses what a message asks for and nobody here would do.
+func (b *Broker) checkServed(it *sendItem, p *sendProps, toDLQ bool) *refusedError {
+	level := p.delayLevel()
+	switch {
+	case p.prepared && (it.head.reconsumeTimes <= 0 || level <= 0):
+		if b.cfg().RejectTransaction {
+			return refuse(remoting.RespNoPermission, "the broker[%s] sending transaction message is forbidden", b.at().IP)
+		}
+		return refuse(remoting.RespMessageIllegal, "transactional messages are not served by this broker yet; nothing was stored")
+	case level > 0 && !toDLQ:
+		return refuse(remoting.RespMessageIllegal, "delayed messages (DELAY=%d) are not served by this broker yet; nothing was stored", level)
+	case p.timer != "" && !toDLQ:
+		return refuse(remoting.RespMessageIllegal, "timer messages (%s) are not served by this broker yet; nothing was stored", p.timer)
+	case p.lite:
+		return refuse(remoting.RespMessageIllegal, "lite topics are not served by this broker; nothing was stored")
+	case message.Transaction(it.head.sysFlag) == message.TransactionPrepared && !p.prepared:
+		return refuse(remoting.RespMessageIllegal, "a prepared message without %s; nothing was stored", message.PropTranMsg)
+	}
+	return nil
+}
+
+// retryRule decides about a message that a client sends to a retry topic
+// itself: past its attempts, or of a group that consumes in order, it goes to
+// the dead letters.
+func (b *Broker) retryRule(it *sendItem) (toDLQ bool, e *refusedError) {
+	name := strings.TrimPrefix(it.topic.TopicName, message.RetryTopicPrefix)
+	g := b.groups.FindOrCreate(name)
+	if g == nil {
+		return false, refuse(remoting.RespSubscriptionGroupNotExist, "subscription group not exist, %s\n%s", name, faq)
+	}
+	most := g.RetryMaxTimes
+	if it.head.hasMaxReconsume && it.req.Version >= remoting.V3_4_9 {
+		most = it.head.maxReconsumeTimes
+	}
+	if it.head.reconsumeTimes <= most && !b.locks.AnyHeld(name) {
+		return false, nil
+	}
+	dlq, err := b.topics.PutIfAbsent(groupTopic(message.DLQTopic(name), 1, 0))
+	if err != nil {
+		return false, asRefused(err)
+	}
+	it.topic = dlq
+	it.head.queueID = 0
+	return true, nil
+}
+
+// fillBatch builds the put of a batch: the items stay as they are.
+func (b *Broker) fillBatch(it *sendItem) *refusedError {
+	h, body := &it.head, it.req.Body
+	if len(body) == 0 {
+		return refuse(remoting.RespMessageIllegal, "the batch has no body")
+	}
+	if message.IsRetry(it.topic.TopicName) {
+		return refuse(remoting.RespMessageIllegal, "batch request does not support retry group %s", it.topic.TopicName)
+	}
+	n, err := message.CountBatch(body)
+	if err != nil || n == 0 {
+		return refuse(remoting.RespMessageIllegal, "the batch cannot be read: %v", err)
+	}
+	p := scanProps(h.properties)
+	if e := b.checkServed(it, &p, false); e != nil {
+		return e
+	}
+	if e := b.checkItems(it, body); e != nil {
+		return e
+	}
+	it.key = p.uniqKey
+	it.put.Batch = true
+	b.fillRecord(it, body, nil)
+	it.put.WaitFlush = !p.noWait
+	it.msgs = int64(n)
+	return nil
+}
+
+// marks are the beginnings of property names that a batch item must not have;
+// a body may hold them too, so a hit is only a reason to look closely.
+var marks = [][]byte{[]byte("DELAY\x01"), []byte("TIMER_DE"), []byte("TRAN_MSG\x01"), []byte("__LITE_TOPIC\x01")}
+
+func (b *Broker) checkItems(it *sendItem, body []byte) *refusedError {
+	suspect := false
+	for _, m := range marks {
+		suspect = suspect || bytes.Contains(body, m)
+	}
+	if !suspect {
+		return nil
+	}
+	for item, err := range message.SplitBatch(body) {
+		if err != nil {
+			return refuse(remoting.RespMessageIllegal, "the batch cannot be read: %v", err)
+		}
+		p := scanProps(item.Properties)
+		if e := b.checkServed(it, &p, false); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+// fillRecord fills the record of a put from the header.
+func (b *Broker) fillRecord(it *sendItem, body, props []byte) {
+	h := &it.head
+	q := h.queueID
+	if q < 0 {
+		q = 0
+		if n := it.topic.WriteQueueNums; n > 1 {
+			q = rand.Int32N(n)
+		}
+	}
+	flags := h.sysFlag
+	if it.topic.TopicFilterType == remoting.FilterMultiTag {
+		flags |= message.FlagMultiTags
+	}
+	it.put.Record = message.Record{
+		QueueID: q, Flag: h.flag, SysFlag: flags, BornTimestamp: h.bornTimestamp,
+		BornHost: it.req.Conn().Remote(), StoreHost: b.at().storeHost, ReconsumeTimes: h.reconsumeTimes,
+		Body: body, Topic: it.topic.name, Properties: props,
+	}
+}
+
+// refuse answers a send with an error; nothing was stored.
+func (it *sendItem) refuse(e *refusedError) bool {
+	p := newReply(e.Code, e.Text)
+	it.b.regionFields(p)
+	p.to(it.req)
+	it.free()
+	return false
+}
+
+func (b *Broker) regionFields(p *reply) {
+	p.str(keyRegion, b.own().region)
+	p.str(keyTraceOn, b.own().traceOn)
+}
+
+// done answers a send when the store has finished with it.
+func (it *sendItem) done(put *store.Put) {
+	b := it.b
+	b.putTimes.Add(b.now().Sub(it.req.Received()), max(1, it.msgs))
+	code, remark := b.sendOutcome(put)
+	p := newReply(code, remark)
+	b.regionFields(p)
+	if put.Status.Stored() {
+		it.succeeded(p)
+	}
+	p.to(it.req)
+	it.free()
+}
+
+func (it *sendItem) succeeded(p *reply) {
+	b, put := it.b, &it.put
+	n := len(p.buf)
+	if it.put.Batch {
+		for i, off := range put.Offsets {
+			if i > 0 {
+				p.buf = append(p.buf, ',')
+			}
+			p.buf = message.AppendOffsetID(p.buf, b.at().storeHost, off)
+		}
+	} else {
+		p.buf = message.AppendOffsetID(p.buf, b.at().storeHost, put.PhysicalOffset)
+	}
+	p.set(keyMsgID, p.buf[n:len(p.buf):len(p.buf)])
+	p.int(keyQueueID, int64(put.Record.QueueID))
+	p.int(keyQueueOffset, put.QueueOffset)
+	if len(it.key) > 0 {
+		p.set(keyTransactionID, it.key)
+	}
+	it.topic.puts.AddTimes(it.msgs, 1)
+	it.topic.putBytes.AddTimes(int64(put.Size), 1)
+	b.brokerPuts.AddTimes(it.msgs, 1)
+}
+
+// sendOutcome turns the store's status into a response code and remark.
+func (b *Broker) sendOutcome(put *store.Put) (int32, string) {
+	switch put.Status {
+	case store.PutOK:
+		return remoting.RespSuccess, ""
+	case store.FlushDiskTimeout:
+		return remoting.RespFlushDiskTimeout, ""
+	case store.FlushSlaveTimeout:
+		return remoting.RespFlushSlaveTimeout, ""
+	case store.SlaveNotAvailable:
+		return remoting.RespSlaveNotAvailable, ""
+	case store.InSyncReplicasNotEnough:
+		return remoting.RespSystemError, "in-sync replicas not enough"
+	case store.CreateFileFailed:
+		return remoting.RespSystemError, "create mapped file failed, server is busy or broken." + cause(put.Err)
+	case store.MessageIllegal, store.PropertiesSizeExceeded:
+		return remoting.RespMessageIllegal, "the message is illegal, maybe msg body or properties length not matched. msg body length limit " +
+			strconv.Itoa(b.cfg().Store.MaxMessageBytes) + "B, msg properties length limit 32KB." + cause(put.Err)
+	case store.ServiceNotAvailable:
+		return remoting.RespServiceNotAvailable, "service not available now." + cause(put.Err)
+	case store.OSPageCacheBusy:
+		return remoting.RespSystemBusy, "[PC_SYNCHRONIZED]broker busy, start flow control for a while." + cause(put.Err)
+	case store.LMQConsumeQueueNumExceeded:
+		return remoting.RespLMQQuotaExceeded, "[LMQ_CONSUME_QUEUE_NUM_EXCEEDED]lmq consume queue num exceeded."
+	default:
+		return remoting.RespSystemError, "UNKNOWN_ERROR" + cause(put.Err)
+	}
+}
+
+// cause is the end of a remark that says what really happened.
+func cause(err error) string {
+	if err == nil {
+		return ""
+	}
+	return " " + err.Error()
+}
+
+// handleSendBack answers CONSUMER_SEND_MSG_BACK: clients then keep the message
+// and try again themselves.
+func (b *Broker) handleSendBack(r *server.Request) {
+	r.Reply(remoting.RespSystemError, "sending back (delayed retry) is not served by this broker yet; the message stays with the consumer")
+}

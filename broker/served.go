@@ -1,0 +1,192 @@
+package broker
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"mqx/remoting"
+	"mqx/remoting/server"
+)
+
+// stage says where a request is served.
+type stage int
+
+const (
+	inline stage = iota // on the event loop
+	sendStage
+	pullStage
+	litePullStage
+	queryStage
+	adminStage
+	clientStage
+	heartbeatStage
+)
+
+var stageNames = [...]string{"event loop", "send", "pull", "lite pull", "query", "admin", "client", "heartbeat"}
+
+// service is one request code and how it is served.
+type service struct {
+	code  int32
+	stage stage
+	// handle serves one request; batch all that wait; try answers on the loop
+	// or leaves it to handle.
+	handle func(*Broker, *server.Request)
+	batch  func(*Broker, []*server.Request)
+	try    func(*Broker, *server.Request) bool
+	// mainOnly: not on the VIP port.
+	mainOnly bool
+	// note says what is missing, "" for nothing.
+	note string
+}
+
+// services is everything the broker answers with more than a refusal. It is
+// also the source of docs/compatibility.md.
+var services = []service{
+	{code: remoting.ReqSendMessage, stage: sendStage, batch: (*Broker).handleSend, note: noteSend},
+	{code: remoting.ReqSendMessageV2, stage: sendStage, batch: (*Broker).handleSend, note: noteSend},
+	{code: remoting.ReqSendBatchMessage, stage: sendStage, batch: (*Broker).handleSend, note: noteSend},
+	{code: remoting.ReqPullMessage, stage: pullStage, handle: (*Broker).handlePull, mainOnly: true, note: notePull},
+	{code: remoting.ReqLitePullMessage, stage: litePullStage, handle: (*Broker).handleLitePull, mainOnly: true, note: notePull},
+	{code: remoting.ReqQueryMessage, stage: queryStage, handle: (*Broker).handleQueryMessage},
+	{code: remoting.ReqViewMessageByID, stage: queryStage, handle: (*Broker).handleViewMessage},
+	{code: remoting.ReqQueryConsumerOffset, stage: inline, handle: (*Broker).handleQueryOffset},
+	{code: remoting.ReqUpdateConsumerOffset, stage: inline, handle: (*Broker).handleUpdateOffset},
+	{code: remoting.ReqGetConsumerListByGroup, stage: inline, handle: (*Broker).handleConsumerList},
+	{code: remoting.ReqGetMaxOffset, stage: inline, handle: (*Broker).handleMaxOffset},
+	{code: remoting.ReqGetMinOffset, stage: inline, handle: (*Broker).handleMinOffset},
+	{code: remoting.ReqSearchOffsetByTimestamp, stage: adminStage, handle: (*Broker).handleSearchOffset},
+	{code: remoting.ReqGetEarliestMsgStoreTime, stage: adminStage, handle: (*Broker).handleEarliest},
+	{code: remoting.ReqHeartBeat, stage: heartbeatStage, try: (*Broker).tryHeartbeat, handle: (*Broker).handleHeartbeat},
+	{code: remoting.ReqUnregisterClient, stage: clientStage, handle: (*Broker).handleUnregister},
+	{code: remoting.ReqCheckClientConfig, stage: clientStage, handle: (*Broker).handleCheckClient, note: "SQL92 subscriptions are refused"},
+	{code: remoting.ReqLockBatchMQ, stage: adminStage, handle: (*Broker).handleLock},
+	{code: remoting.ReqUnlockBatchMQ, stage: adminStage, handle: (*Broker).handleUnlock},
+	{code: remoting.ReqUpdateAndCreateTopic, stage: adminStage, handle: (*Broker).handleCreateTopic, note: noteTopic},
+	{code: remoting.ReqUpdateAndCreateTopicList, stage: adminStage, handle: (*Broker).handleCreateTopics, note: noteTopic},
+	{code: remoting.ReqGetAllTopicConfig, stage: adminStage, handle: (*Broker).handleAllTopics},
+	{code: remoting.ReqDeleteTopicInBroker, stage: adminStage, handle: (*Broker).handleDeleteTopic},
+	{code: remoting.ReqGetTopicConfig, stage: adminStage, handle: (*Broker).handleTopicConfig},
+	{code: remoting.ReqGetTopicStatsInfo, stage: adminStage, handle: (*Broker).handleTopicStats},
+	{code: remoting.ReqQueryTopicConsumeByWho, stage: adminStage, handle: (*Broker).handleWhoConsumes},
+	{code: remoting.ReqQueryTopicsByConsumer, stage: adminStage, handle: (*Broker).handleTopicsOfGroup},
+	{code: remoting.ReqGetSystemTopicListFromBroker, stage: adminStage, handle: (*Broker).handleSystemTopics},
+	{code: remoting.ReqCleanUnusedTopic, stage: adminStage, handle: (*Broker).handleCleanUnusedTopics},
+	{code: remoting.ReqCleanExpiredConsumeQueue, stage: adminStage, handle: (*Broker).handleCleanExpiredQueues},
+	{code: remoting.ReqDeleteExpiredCommitLog, stage: adminStage, handle: (*Broker).handleDeleteExpired},
+	{code: remoting.ReqUpdateAndCreateSubscriptionGroup, stage: adminStage, handle: (*Broker).handleCreateGroup, note: noteGroup},
+	{code: remoting.ReqUpdateAndCreateSubscriptionGroupList, stage: adminStage, handle: (*Broker).handleCreateGroups, note: noteGroup},
+	{code: remoting.ReqGetAllSubscriptionGroupConfig, stage: adminStage, handle: (*Broker).handleAllGroups},
+	{code: remoting.ReqGetSubscriptionGroupConfig, stage: adminStage, handle: (*Broker).handleGroupConfig},
+	{code: remoting.ReqDeleteSubscriptionGroup, stage: adminStage, handle: (*Broker).handleDeleteGroup},
+	{code: remoting.ReqUpdateAndGetGroupForbidden, stage: adminStage, handle: (*Broker).handleGroupForbidden},
+	{code: remoting.ReqGetConsumerConnectionList, stage: adminStage, handle: (*Broker).handleConsumerConnections},
+	{code: remoting.ReqGetProducerConnectionList, stage: adminStage, handle: (*Broker).handleProducerConnections},
+	{code: remoting.ReqGetAllProducerInfo, stage: adminStage, handle: (*Broker).handleProducers},
+	{code: remoting.ReqQuerySubscriptionByConsumer, stage: adminStage, handle: (*Broker).handleSubscriptionOf},
+	{code: remoting.ReqGetConsumeStats, stage: adminStage, handle: (*Broker).handleConsumeStats},
+	{code: remoting.ReqGetBrokerConsumeStats, stage: adminStage, handle: (*Broker).handleBrokerConsumeStats},
+	{code: remoting.ReqQueryConsumeTimeSpan, stage: adminStage, handle: (*Broker).handleTimeSpan},
+	{code: remoting.ReqGetAllConsumerOffset, stage: adminStage, handle: (*Broker).handleAllOffsets},
+	{code: remoting.ReqInvokeBrokerToResetOffset, stage: adminStage, handle: (*Broker).handleResetOffset, note: "on the server's side only; resets through the clients (useServerSideResetOffset=false) are refused"},
+	{code: remoting.ReqCloneGroupOffset, stage: adminStage, handle: (*Broker).handleCloneOffset},
+	{code: remoting.ReqViewBrokerStatsData, stage: adminStage, handle: (*Broker).handleViewStats, note: "TOPIC_PUT_NUMS, TOPIC_PUT_SIZE, GROUP_GET_NUMS, GROUP_GET_SIZE, BROKER_PUT_NUMS, BROKER_GET_NUMS"},
+	{code: remoting.ReqGetBrokerRuntimeInfo, stage: adminStage, handle: (*Broker).handleRuntimeInfo},
+	{code: remoting.ReqGetBrokerHAStatus, stage: adminStage, handle: (*Broker).handleHAStatus, note: "a master without replicas"},
+	{code: remoting.ReqGetBrokerConfig, stage: adminStage, handle: (*Broker).handleGetConfig},
+	{code: remoting.ReqUpdateBrokerConfig, stage: adminStage, handle: (*Broker).handleUpdateConfig, note: "keys without effect and unknown keys are refused"},
+	{code: remoting.ReqGetConsumerRunningInfo, stage: adminStage, handle: (*Broker).handleRunningInfo},
+	{code: remoting.ReqConsumeMessageDirectly, stage: adminStage, handle: (*Broker).handleConsumeDirectly},
+}
+
+const (
+	noteSend  = "transactional, delayed, timer and lite messages are refused (MESSAGE_ILLEGAL)"
+	notePull  = "SQL92 subscriptions are refused"
+	noteTopic = "attributes that are not honoured are refused: cleanup.policy=COMPACTION, queue.type other than SimpleCQ, message.type PRIORITY and LITE, reserve.time, lite.topic.expiration"
+	noteGroup = "attributes that are not honoured (lite.*, priority.factor) are refused"
+)
+
+// refusedServices are answered with an error that says why; every code in
+// neither list is answered REQUEST_CODE_NOT_SUPPORTED.
+var refusedServices = []service{
+	{code: remoting.ReqConsumerSendMsgBack, stage: sendStage, handle: (*Broker).handleSendBack, note: "SYSTEM_ERROR: the consumer keeps the message and tries again itself"},
+	{code: remoting.ReqUpdateAndCreateStaticTopic, stage: adminStage, handle: (*Broker).handleStaticTopic, note: "static topics are not served"},
+}
+
+// mux builds the request table of the main or of the VIP port.
+func (b *Broker) mux(vip bool) *server.Mux {
+	m := server.NewMux()
+	for _, list := range [][]service{services, refusedServices} {
+		for i := range list {
+			s := &list[i]
+			if vip && s.mainOnly {
+				continue
+			}
+			b.bind(m, s)
+		}
+	}
+	return m
+}
+
+func (b *Broker) bind(m *server.Mux, s *service) {
+	class := b.classes.of(s.stage)
+	switch {
+	case s.batch != nil:
+		m.HandleBatch(s.code, class, b.batchOf(s))
+	case s.try != nil:
+		m.HandleInlineOr(s.code, func(r *server.Request) bool { return s.try(b, r) }, class, func(r *server.Request) { s.handle(b, r) })
+	case s.stage == inline:
+		m.HandleInline(s.code, func(r *server.Request) { s.handle(b, r) })
+	default:
+		m.Handle(s.code, class, func(r *server.Request) { s.handle(b, r) })
+	}
+}
+
+// batchOf gives equal batch handlers the same function value, so that their
+// codes share batches.
+func (b *Broker) batchOf(s *service) func([]*server.Request) {
+	return b.sendHandler
+}
+
+// CompatibilityTable is the broker's part of docs/compatibility.md: each request
+// code that an Apache 5.5.0 broker serves, and what this one does with it.
+func CompatibilityTable() string {
+	served := map[int32]*service{}
+	for i := range services {
+		served[services[i].code] = &services[i]
+	}
+	refusedBy := map[int32]*service{}
+	for i := range refusedServices {
+		refusedBy[refusedServices[i].code] = &refusedServices[i]
+	}
+	codes := append([]int32(nil), brokerCodes...)
+	sort.Slice(codes, func(i, j int) bool { return codes[i] < codes[j] })
+	var w strings.Builder
+	w.WriteString("| code | request | served | where | remark |\n|---|---|---|---|---|\n")
+	for _, c := range codes {
+		state, where, note := "no", "", "code 3, REQUEST_CODE_NOT_SUPPORTED"
+		if s := served[c]; s != nil {
+			state, where, note = "yes", stageNames[s.stage], s.note
+			if note != "" {
+				state = "in part"
+			}
+			if s.mainOnly {
+				where += ", main port only"
+			}
+		} else if s := refusedBy[c]; s != nil {
+			state, note = "refused", s.note
+		}
+		fmt.Fprintf(&w, "| %d | %s | %s | %s | %s |\n", c, remoting.RequestName(c), state, where, note)
+	}
+	return w.String()
+}
+
+// brokerCodes are the requests that an Apache 5.5.0 broker serves.
+var brokerCodes = []int32{
+	10, 11, 12, 14, 15, 17, 18, 21, 25, 26, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 41, 42, 43, 45, 46, 60, 61,
+	200, 201, 202, 203, 204, 207, 208, 215, 222, 223, 225, 300, 303, 305, 306, 307, 308, 309, 310, 314, 315, 316, 317,
+	320, 321, 323, 324, 325, 328, 329, 343, 345, 351, 352, 353, 354, 355, 361, 370, 400, 401, 402, 513, 905, 906, 907,
+	908, 1007, 1008, 2001, 2002, 2003, 2004, 3001, 3002, 3003, 3004, 3005, 3006, 3007, 3008, 3009, 3010, 5001,
+	200050, 200051, 200052, 200053, 200054, 200055, 200056, 200070, 200071, 200074, 200075, 200076, 200077, 200078,
+	200079, 200151,
+}

@@ -1,0 +1,236 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"mqx/internal/fastjson"
+	"mqx/internal/jsonfile"
+	"mqx/message"
+	"mqx/remoting"
+	"mqx/remoting/client"
+)
+
+// findAddress decides what to advertise. The port is known later when a free
+// one is taken.
+func (b *Broker) findAddress(ctx context.Context) error {
+	cfg := b.cfg()
+	servers, err := client.ParseAddrs(cfg.NamesrvAddr)
+	if err != nil {
+		return fmt.Errorf("cannot read namesrvAddr %q: %w", cfg.NamesrvAddr, err)
+	}
+	ip, why := chooseAddress(cfg.BrokerIP1, cfg.BindAddress, servers, machine)
+	host, err := resolveHost(ctx, ip)
+	if err != nil {
+		return err
+	}
+	b.ids = message.NewIDGenerator(host, pid(), b.clock)
+	at := &endpoint{advertised: advertised{IP: ip, Why: why}, storeHost: netip.AddrPortFrom(host, 0)}
+	b.endpoint.Store(at)
+	if cfg.ListenPort > 0 {
+		b.setPort(cfg.ListenPort)
+	}
+	return nil
+}
+
+// setPort completes the address.
+func (b *Broker) setPort(port int) {
+	cfg, at := b.cfg(), *b.at()
+	at.Port = port
+	at.storeHost = netip.AddrPortFrom(at.storeHost.Addr(), uint16(port))
+	ha := cfg.HAListenPort
+	if ha <= 0 {
+		ha = port + 1
+	}
+	ip2 := strings.Trim(cfg.BrokerIP2, "[]")
+	if ip2 == "" {
+		ip2 = at.IP
+	}
+	at.haAddr = net.JoinHostPort(ip2, strconv.Itoa(ha))
+	b.endpoint.Store(&at)
+}
+
+// checkStatic refuses a store whose static topics would be served wrongly.
+func (b *Broker) checkStatic() error {
+	const key = "topicQueueMapping.json"
+	var table struct {
+		Map map[string]any `json:"topicQueueMappingInfoMap"`
+	}
+	_, err := jsonfile.Load(b.fsys, b.configFile(key), func(data []byte) error {
+		return fastjson.Unmarshal(data, &table)
+	})
+	if err != nil {
+		return err
+	}
+	if len(table.Map) == 0 || allowed(b.cfg().AllowUnsupported, key) {
+		return nil
+	}
+	names := make([]string, 0, len(table.Map))
+	for n := range table.Map {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return &UnsupportedError{
+		File: b.configFile(key), Key: key, Val: strings.Join(names, ","),
+		Why: "the store has static topics, which are not served: their queues would answer wrong offsets",
+	}
+}
+
+// Periods of the clock work.
+const (
+	sampleEvery = 10 * time.Second // statistics, expired clients (Apache scans as often)
+	sweepEvery  = time.Minute      // expired queue locks
+)
+
+// keepTime does what is due by the clock until ctx ends.
+func (b *Broker) keepTime(ctx context.Context) {
+	sample := time.NewTicker(sampleEvery)
+	defer sample.Stop()
+	save := time.NewTicker(b.cfg().FlushConsumerOffset)
+	defer save.Stop()
+	names := time.NewTicker(max(time.Second, b.cfg().RefreshAddrPeriod))
+	defer names.Stop()
+	swept := b.now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-save.C:
+			_ = b.offsets.Save() // logs its failure and tries again next time
+		case <-sample.C:
+			now := b.now()
+			b.stats.Sample(now)
+			s := b.store.Stats()
+			b.rates.Sample(&s, b.brokerPuts.Total(), b.brokerGets.Total(), now)
+			b.expireClients(now)
+			if now.Sub(swept) >= sweepEvery {
+				swept = now
+				b.locks.Sweep(nil)
+			}
+		case <-names.C:
+			b.refreshIfReady(ctx)
+		case <-b.renaming:
+			b.refreshIfReady(ctx)
+		}
+	}
+}
+
+func (b *Broker) refreshIfReady(ctx context.Context) {
+	select {
+	case <-b.ready:
+		b.refreshNameServers(ctx)
+	default:
+	}
+}
+
+// wakeNaming makes a new list of name servers count at once.
+func (b *Broker) wakeNaming() {
+	select {
+	case b.renaming <- struct{}{}:
+	default:
+	}
+}
+
+// startInMemory reports whether the first message of a queue is at the hot end
+// of the log, or there is none.
+func (b *Broker) startInMemory(topic string, queue int32) bool {
+	if b.store.MaxOffset(topic, queue) == 0 {
+		return true
+	}
+	return b.store.InMemory(topic, queue, 0)
+}
+
+// Explain says in one line each what the start reports: addresses listened on
+// and advertised and why, name servers, store path and flush mode, what the
+// configuration asked for and has no effect, and warnings. Complete after
+// Ready.
+func (b *Broker) Explain() []string {
+	cfg, at := b.cfg(), b.at()
+	var out []string
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	add("broker %s of cluster %s, id %d, %s, version %s", cfg.BrokerName, cfg.BrokerClusterName, cfg.BrokerID, cfg.BrokerRole, remoting.VersionName(remoting.Version))
+	if cfg.Source != "" {
+		add("configuration %s", cfg.Source)
+	} else {
+		add("no configuration file: defaults and flags")
+	}
+	add("listens on %v, VIP port on %v (no pulls there)", b.Addr(), b.VIPAddr())
+	add("advertised as %s: %s", at.Addr(), at.Why)
+	add("HA address %s is registered, nothing listens there: replication is not served yet", at.haAddr)
+	switch servers := b.nameServerStates(); {
+	case len(servers) == 0:
+		add("warning: no name server is configured (namesrvAddr): no client finds this broker by a topic's route")
+	default:
+		add("name servers %s", strings.Join(servers, ", "))
+	}
+	add("store %s, %s", cfg.Store.RootDir, cfg.Store.FlushDiskType)
+	add("TLS %s", cfg.TLS.Mode)
+	out = append(out, cfg.Warnings()...)
+	out = append(out, b.pending()...)
+	if isPublic(cfg.BindAddress, machine) {
+		add("warning: the ports have no authentication and are reachable from a public address of this machine")
+	}
+	if ip, err := netip.ParseAddr(at.IP); err == nil && ip.IsLoopback() {
+		add("warning: the advertised address is a loopback address: only clients on this machine reach the broker")
+	}
+	return out
+}
+
+func (b *Broker) nameServerStates() []string {
+	if b.registrar == nil {
+		return nil
+	}
+	var out []string
+	for addr, ok := range b.registrar.Servers() {
+		if ok {
+			out = append(out, addr+" (registered)")
+		} else {
+			out = append(out, addr+" (not registered yet)")
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// pending warns of messages in the store that wait for what is not served.
+func (b *Broker) pending() []string {
+	if b.store == nil {
+		return nil
+	}
+	var out []string
+	if n := b.pendingDelayed(); n > 0 {
+		out = append(out, fmt.Sprintf("warning: the store holds %d delayed messages that are not delivered: delays are not served yet", n))
+	}
+	for _, w := range []struct{ topic, group, what string }{
+		{message.TopicHalf, message.GroupTransaction, "half messages of transactions"},
+		{message.TopicTimer, message.TopicTimer, "timer messages"},
+	} {
+		done, _ := b.offsets.Committed(w.topic, w.group, 0)
+		if n := b.store.MaxOffset(w.topic, 0) - max(done, b.store.MinOffset(w.topic, 0)); n > 0 {
+			out = append(out, fmt.Sprintf("warning: the store holds up to %d %s that are not worked on: they are not served yet", n, w.what))
+		}
+	}
+	return out
+}
+
+func (b *Broker) pendingDelayed() int64 {
+	var read remoting.DelayOffsets
+	_, err := jsonfile.Load(b.fsys, b.configFile("delayOffset.json"), func(data []byte) error {
+		return fastjson.Unmarshal(data, &read)
+	})
+	if err != nil {
+		b.log.Warn("the progress of delayed messages cannot be read", "error", err)
+	}
+	var n int64
+	for q := range int32(scheduleQueues) {
+		done := max(read.OffsetTable[q+1], b.store.MinOffset(message.TopicSchedule, q))
+		n += max(0, b.store.MaxOffset(message.TopicSchedule, q)-done)
+	}
+	return n
+}

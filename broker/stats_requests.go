@@ -1,0 +1,250 @@
+package broker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"mqx/broker/stats"
+	"mqx/remoting"
+	"mqx/remoting/server"
+	"mqx/store"
+)
+
+// handleViewStats serves VIEW_BROKER_STATS_DATA.
+func (b *Broker) handleViewStats(r *server.Request) {
+	var h remoting.ViewBrokerStatsDataHeader
+	if !header(r, &h) {
+		return
+	}
+	c, ok := b.stats.Lookup(h.StatsName, h.StatsKey)
+	if !ok || c.Total() == 0 {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("The stats <%s> <%s> not exist", h.StatsName, h.StatsKey))
+		return
+	}
+	item := func(i stats.Item) remoting.BrokerStatsItem {
+		return remoting.BrokerStatsItem{AvgPT: i.AvgPT, Sum: i.Sum, TPS: i.TPS}
+	}
+	p := newReply(remoting.RespSuccess, "")
+	b.body(p, &remoting.BrokerStatsData{
+		StatsMinute: item(c.Minute()), StatsHour: item(c.Hour()), StatsDay: item(c.Day()),
+	})
+	p.to(r)
+}
+
+// getCounters are the counters of a group's reads of a topic.
+type getCounters struct{ nums, size *stats.Counter }
+
+// countGet counts what a pull returned.
+func (b *Broker) countGet(topic, group string, res *store.GetResult) {
+	k := offsetKey{topic, group}
+	b.getMu.RLock()
+	c, ok := b.getMu.counters[k]
+	b.getMu.RUnlock()
+	if !ok {
+		c = getCounters{nums: b.stats.Counter(stats.GroupGetNums, k.String()), size: b.stats.Counter(stats.GroupGetSize, k.String())}
+		b.getMu.Lock()
+		b.getMu.counters[k] = c
+		b.getMu.Unlock()
+	}
+	c.nums.AddTimes(int64(res.Count), 1)
+	c.size.AddTimes(int64(res.Bytes), 1)
+	b.brokerGets.AddTimes(int64(res.Count), 1)
+}
+
+// dropCounters forgets the counters of a deleted topic.
+func (b *Broker) dropCounters(topic string) {
+	b.getMu.Lock()
+	for k := range b.getMu.counters {
+		if k.topic == topic {
+			delete(b.getMu.counters, k)
+		}
+	}
+	b.getMu.Unlock()
+	b.stats.Remove(func(name, key string) bool {
+		return (name == stats.GroupGetNums || name == stats.GroupGetSize) && strings.HasPrefix(key, topic+"@")
+	})
+}
+
+// consumeTPS is the rate at which a group reads a topic.
+func (b *Broker) consumeTPS(topic, group string) float64 {
+	if c, ok := b.stats.Lookup(stats.GroupGetNums, topic+"@"+group); ok {
+		return c.Minute().TPS
+	}
+	return 0
+}
+
+// consumeStats is where a group stands in the queues of a topic; nil when the
+// topic does not concern it: unknown, or not among what its online members
+// subscribe to.
+func (b *Broker) consumeStats(group, topic string, withPull bool) *remoting.ConsumeStats {
+	tp := b.topics.Get(topic)
+	if tp == nil {
+		return nil
+	}
+	if subs := b.consumers.Subscriptions(group); len(subs) > 0 {
+		if _, ok := subs[topic]; !ok {
+			return nil
+		}
+	}
+	out := &remoting.ConsumeStats{OffsetTable: map[remoting.MessageQueue]remoting.OffsetWrapper{}}
+	for q := range tp.ReadQueueNums {
+		// The consumer's offset first: then the difference is never negative
+		// because of the time between the two looks.
+		consumed, _ := b.offsets.Committed(topic, group, q)
+		w := remoting.OffsetWrapper{ConsumerOffset: max(0, consumed), BrokerOffset: max(0, b.store.MaxOffset(topic, q))}
+		if withPull {
+			w.PullOffset = max(w.ConsumerOffset, b.offsets.PullOffset(topic, group, q))
+		}
+		if w.ConsumerOffset > 0 {
+			w.LastTimestamp = max(0, b.store.StoreTimeAt(topic, q, w.ConsumerOffset-1))
+		}
+		out.OffsetTable[b.queue(topic, q)] = w
+	}
+	out.ConsumeTPS = b.consumeTPS(topic, group)
+	return out
+}
+
+// handleConsumeStats serves GET_CONSUME_STATS.
+func (b *Broker) handleConsumeStats(r *server.Request) {
+	var h remoting.GetConsumeStatsHeader
+	if !header(r, &h) {
+		return
+	}
+	var topics []string
+	switch {
+	case h.TopicList != "":
+		topics = strings.Split(h.TopicList, ";")
+	case h.Topic != "":
+		topics = []string{h.Topic}
+	default:
+		topics = b.offsets.Topics(h.ConsumerGroup)
+	}
+	out := &remoting.ConsumeStats{OffsetTable: map[remoting.MessageQueue]remoting.OffsetWrapper{}}
+	for _, topic := range topics {
+		s := b.consumeStats(h.ConsumerGroup, topic, true)
+		if s == nil {
+			continue
+		}
+		out.ConsumeTPS += s.ConsumeTPS
+		for q, w := range s.OffsetTable {
+			out.OffsetTable[q] = w
+		}
+	}
+	p := newReply(remoting.RespSuccess, "")
+	b.body(p, out)
+	p.to(r)
+}
+
+// handleBrokerConsumeStats serves GET_BROKER_CONSUME_STATS.
+func (b *Broker) handleBrokerConsumeStats(r *server.Request) {
+	var h remoting.GetBrokerConsumeStatsHeader
+	if !header(r, &h) {
+		return
+	}
+	out := &remoting.ConsumeStatsList{BrokerAddr: b.at().Addr(), ConsumeStatsList: []map[string][]remoting.ConsumeStats{}}
+	for _, group := range b.groups.Names() {
+		list := []remoting.ConsumeStats{}
+		for _, topic := range b.offsets.Topics(group) {
+			if tp := b.topics.Get(topic); tp == nil || h.IsOrder && !tp.Order {
+				continue
+			}
+			s := b.consumeStats(group, topic, false)
+			if s == nil {
+				continue
+			}
+			for _, w := range s.OffsetTable {
+				out.TotalDiff += w.BrokerOffset - w.ConsumerOffset
+			}
+			list = append(list, *s)
+		}
+		out.ConsumeStatsList = append(out.ConsumeStatsList, map[string][]remoting.ConsumeStats{group: list})
+	}
+	p := newReply(remoting.RespSuccess, "")
+	b.body(p, out)
+	p.to(r)
+}
+
+// handleAllOffsets serves GET_ALL_CONSUMER_OFFSET.
+func (b *Broker) handleAllOffsets(r *server.Request) {
+	p := newReply(remoting.RespSuccess, "")
+	all := b.offsets.Snapshot()
+	b.body(p, &all)
+	p.to(r)
+}
+
+// handleTimeSpan serves QUERY_CONSUME_TIME_SPAN.
+func (b *Broker) handleTimeSpan(r *server.Request) {
+	var h remoting.QueryConsumeTimeSpanHeader
+	if !header(r, &h) {
+		return
+	}
+	tp := b.topics.Get(h.Topic)
+	if tp == nil {
+		r.Reply(remoting.RespTopicNotExist, fmt.Sprintf("topic[%s] not exist", h.Topic))
+		return
+	}
+	body := &remoting.QueryConsumeTimeSpanBody{ConsumeTimeSpanSet: []remoting.QueueTimeSpan{}}
+	for q := range tp.WriteQueueNums {
+		mq := b.queue(h.Topic, q)
+		span := remoting.QueueTimeSpan{MessageQueue: &mq}
+		span.MinTimeStamp = b.store.EarliestTime(h.Topic, q)
+		hi := b.store.MaxOffset(h.Topic, q)
+		span.MaxTimeStamp = b.store.StoreTimeAt(h.Topic, q, hi-1)
+		consumed, _ := b.offsets.Committed(h.Topic, h.Group, q)
+		if consumed > 0 {
+			span.ConsumeTimeStamp = b.store.StoreTimeAt(h.Topic, q, consumed-1)
+		} else {
+			span.ConsumeTimeStamp = span.MinTimeStamp
+		}
+		if consumed < hi {
+			if at := b.store.StoreTimeAt(h.Topic, q, consumed); at > 0 {
+				span.DelayTime = b.now().UnixMilli() - at
+			}
+		}
+		span.MinTimeStampStr, span.MaxTimeStampStr = javaTime(span.MinTimeStamp), javaTime(span.MaxTimeStamp)
+		span.ConsumeTimeStampStr = javaTime(span.ConsumeTimeStamp)
+		body.ConsumeTimeSpanSet = append(body.ConsumeTimeSpanSet, span)
+	}
+	p := newReply(remoting.RespSuccess, "")
+	b.body(p, body)
+	p.to(r)
+}
+
+// javaTime is the form yyyy-MM-dd#HH:mm:ss:SSS of a time in ms.
+func javaTime(ms int64) string {
+	if ms <= 0 {
+		return ""
+	}
+	t := time.UnixMilli(ms)
+	return t.Format("2006-01-02#15:04:05:") + fmt.Sprintf("%03d", t.Nanosecond()/1e6)
+}
+
+// handleCloneOffset serves CLONE_GROUP_OFFSET.
+func (b *Broker) handleCloneOffset(r *server.Request) {
+	var h remoting.CloneGroupOffsetHeader
+	if !header(r, &h) {
+		return
+	}
+	topics := []string{h.Topic}
+	if h.Topic == "" {
+		topics = b.offsets.Topics(h.SrcGroup)
+	}
+	for _, topic := range topics {
+		if b.topics.Get(topic) == nil {
+			continue
+		}
+		if !h.Offline {
+			subs := b.consumers.Subscriptions(h.SrcGroup)
+			if _, ok := subs[topic]; len(subs) > 0 && !ok {
+				continue
+			}
+		}
+		b.offsets.Clone(h.SrcGroup, h.DestGroup, topic)
+	}
+	if err := b.offsets.Save(); err != nil {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("the offsets could not be saved: %v", err))
+		return
+	}
+	r.Reply(remoting.RespSuccess, "")
+}
