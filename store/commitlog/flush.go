@@ -97,6 +97,7 @@ func (l *Log) flushTo(target int64) error {
 		}
 	}
 	l.flushed.Store(target)
+	l.trimOpen(nil)
 	return nil
 }
 

@@ -274,4 +274,3 @@ func (r raws) equal(o raws) bool {
 	}
 	return true
 }
-

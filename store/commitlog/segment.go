@@ -101,26 +101,30 @@ func (l *Log) open(s *segment) (*mapped.File, error) {
 	f.Acquire()
 	s.file.Store(f)
 	s.used.Store(l.opens.Add(1))
-	if l.openFiles.Add(1) > int64(l.cfg.MaxOpenFiles) {
-		l.closeIdlest(s)
-	}
+	l.openFiles.Add(1)
+	l.trimOpen(s)
 	return f, nil
 }
 
-// closeIdlest closes the file that was not used for longest, sparing keep and what is not flushed: the error of a
-// write-back that happens while a file is not open may never be told.
-func (l *Log) closeIdlest(keep *segment) {
-	var idlest *segment
-	flushed := l.flushed.Load()
-	for _, s := range l.list() {
-		if s == keep || s.file.Load() == nil || s.end() > flushed && l.recovered.Load() && !l.cfg.ReadOnly {
-			continue
+// trimOpen closes the files that were not used for longest until no more than MaxOpenFiles are open. It spares keep,
+// the newest, and what is not flushed: the error of a write-back that happens while a file is not open may never be
+// told.
+func (l *Log) trimOpen(keep *segment) {
+	for l.openFiles.Load() > int64(l.cfg.MaxOpenFiles) {
+		var idlest *segment
+		flushed := l.flushed.Load()
+		for _, s := range l.list() {
+			written := l.recovered.Load() && !l.cfg.ReadOnly && s.end() > flushed
+			if s == keep || written || s.file.Load() == nil {
+				continue
+			}
+			if idlest == nil || s.used.Load() < idlest.used.Load() {
+				idlest = s
+			}
 		}
-		if idlest == nil || s.used.Load() < idlest.used.Load() {
-			idlest = s
+		if idlest == nil {
+			return
 		}
-	}
-	if idlest != nil {
 		l.closeFile(idlest)
 	}
 }
