@@ -159,7 +159,14 @@ func (sc *scanner) check(s *segment, off, end int64) (bool, error) {
 	if err != nil {
 		return false, nil
 	}
-	return rec.PhysicalOffset() == off && rec.StoreTimestamp() >= sc.w.end.LastStore, nil
+	return rec.PhysicalOffset() == off && !sc.stale(rec.StoreTimestamp()), nil
+}
+
+// stale tells whether a record was stored before the last good one. A last good one from the future proves nothing:
+// no checksum covers the time.
+func (sc *scanner) stale(store int64) bool {
+	last := sc.w.end.LastStore
+	return store < last && last <= sc.w.l.cfg.Clock.Now().Add(maxClockLead).UnixMilli()
 }
 
 var zeros [4096]byte
