@@ -22,9 +22,16 @@ func (f *File) Set(key, value string) {
 		line += countLines([]byte(f.lines[i].raw))
 	}
 	eol := f.lineEnd()
-	if n := len(f.lines); n > 0 && lineEnd(f.lines[n-1].raw) == "" {
-		f.lines[n-1].raw += eol
-		line++
+	if n := len(f.lines); n > 0 {
+		last := &f.lines[n-1]
+		if lineEnd(last.raw) == "" {
+			last.raw += eol
+			line++
+		}
+		if last.isKey && continues(last.raw) {
+			last.raw += eol
+			line++
+		}
 	}
 	f.lines = append(f.lines, logical{
 		raw:   escapeKey(key) + "=" + escapeValue(value) + eol,
@@ -40,6 +47,13 @@ func (f *File) Bytes() []byte {
 		b.WriteString(f.lines[i].raw)
 	}
 	return []byte(b.String())
+}
+
+// continues reports whether a raw line ends in a backslash that would join the
+// next one.
+func continues(raw string) bool {
+	raw = strings.TrimSuffix(raw, lineEnd(raw))
+	return (len(raw)-len(strings.TrimRight(raw, `\`)))%2 == 1
 }
 
 // lineEnd is the line end of one raw line, "" for a last line without one.
