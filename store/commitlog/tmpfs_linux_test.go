@@ -1,0 +1,125 @@
+package commitlog_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mqx/internal/vfs"
+	"mqx/message"
+	"mqx/store/commitlog"
+)
+
+const tmpfsEnv = "MQX_TEST_TMPFS"
+
+// The real kernel, once: a tmpfs of 8 MiB in a user and mount namespace of its own gets full, gets space again, and
+// goes read-only. The scenario runs in a child, which a SIGBUS would kill.
+func TestRealFullDisk(t *testing.T) {
+	if dir := os.Getenv(tmpfsEnv); dir != "" {
+		tmpfsScenario(t, dir)
+		return
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestRealFullDisk$", "-test.v")
+	cmd.Env = append(os.Environ(), tmpfsEnv+"="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.CombinedOutput()
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.EPERM) || strings.Contains(string(out), "cannot mount"):
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("no namespaces here: %v\n%s", err, out)
+		}
+		t.Skipf("no namespaces here: %v", err)
+	default:
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func tmpfsScenario(t *testing.T, dir string) {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
+		t.Fatalf("cannot mount: %v", err)
+	}
+	cfg := commitlog.Config{FS: vfs.OS, Dir: filepath.Join(dir, "commitlog"), FileSize: 2 << 20}
+	l, err := commitlog.Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c commitlog.Counter
+	fill := func() (n int) {
+		for {
+			a := one(t, 50_000, &c)
+			if l.AppendBatch([]*commitlog.Append{a}); a.Err != nil {
+				if !errors.Is(a.Err, commitlog.ErrFull) || !errors.Is(a.Err, syscall.ENOSPC) || !strings.Contains(a.Err.Error(), dir) {
+					t.Fatal(a.Err)
+				}
+				return n
+			}
+			n++
+		}
+	}
+	check := func() int64 {
+		end, err := l.Walk(l.Min(), commitlog.WalkOptions{VerifyBody: true, Hot: true}, func(_ int64, v message.View) error {
+			return touch(0, v)
+		})
+		if err != nil || end.Offset != l.End() {
+			t.Fatalf("%+v, %v", end, err)
+		}
+		return end.Records
+	}
+	if n := fill(); n < 120 || c.Next() != int64(n) || check() != int64(n) {
+		t.Fatalf("%d records fit into 8 MiB, next %d", n, c.Next())
+	}
+	if n := fill(); n != 0 {
+		t.Fatalf("%d more fit", n)
+	}
+	if err := l.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	before := c.Next()
+	if _, err := l.Expire(commitlog.ExpireRules{Force: true, MaxFiles: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if n := fill(); n < 35 || c.Next() != before+int64(n) {
+		t.Fatalf("%d records fit after a file of 2 MiB went", n)
+	}
+	records := check()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatalf("cannot mount read-only: %v", err)
+	}
+	if l, err = commitlog.Open(cfg); err == nil {
+		var end commitlog.WalkEnd
+		if end, err = l.Walk(l.Min(), commitlog.WalkOptions{}, touch); err == nil {
+			err = l.SetEnd(end.Offset)
+		}
+	}
+	if !errors.Is(err, syscall.EROFS) || !strings.Contains(err.Error(), dir) {
+		t.Fatalf("recovery on a read-only volume: %v", err)
+	}
+	cfg.ReadOnly = true
+	if l, err = commitlog.Open(cfg); err != nil || check2(t, l) != records {
+		t.Fatalf("reading from a read-only volume: %v", err)
+	}
+	fmt.Println("records", records)
+}
+
+func check2(t *testing.T, l *commitlog.Log) int64 {
+	end, err := l.Walk(l.Min(), commitlog.WalkOptions{VerifyBody: true}, touch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return end.Records
+}
