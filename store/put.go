@@ -1,12 +1,23 @@
 package store
 
-import "mqx/message"
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"mqx/message"
+	"mqx/store/commitlog"
+)
+
+// recordReserve is how much longer than the largest body a record may be.
+const recordReserve = 64 << 10
 
 // Put is one message (or one batch) on its way into the log, and what became of it.
 type Put struct {
 	// Record is the message. Its queue offset, physical offset and store time are assigned by
 	// the store; the transaction kind is in SysFlag. Body, Topic and Properties are not kept
-	// once Done was called or PutBatch encoded them.
+	// once PutBatch has returned.
 	Record message.Record
 	// Batch says that Record.Body is a list of messages (docs/format/batch.md); each becomes a record
 	// with Record.Properties appended to its own.
@@ -15,14 +26,14 @@ type Put struct {
 	// synchronously (property WAIT, true unless the producer says otherwise).
 	WaitFlush bool
 	// Done is called exactly once, maybe on another goroutine and maybe before PutBatch
-	// returned. Puts of one PutBatch that become durable together are completed in one go.
+	// returned; it must not block. Puts of one PutBatch that become durable together are completed in one go.
 	Done func(*Put)
 	// User is the caller's.
 	User any
 
 	// Results.
 	Status         Status
-	Err            error // cause with path, or nil
+	Err            error // why the message was refused, or why its durability is not known
 	PhysicalOffset int64
 	QueueOffset    int64 // of the first message of a batch
 	StoreTimestamp int64
@@ -30,6 +41,290 @@ type Put struct {
 	Offsets        []int64 // physical offsets of a batch, in order
 }
 
+// putWork is the memory that one PutBatch needs, used again.
+type putWork struct {
+	s       *Store
+	buf     []byte
+	sizes   []int32
+	appends []commitlog.Append
+	items   []*commitlog.Append
+	puts    []*Put // of items, in the same order
+	waiting []*Put // for the flush
+	refused []*Put
+	props   []byte
+	flushed func(error) // onFlushed, bound once
+}
+
+// maxKeptBuffer bounds the encode buffer that is kept for the next PutBatch.
+const maxKeptBuffer = 4 << 20
+
+var putPool sync.Pool
+
+func newPutWork(s *Store) *putWork {
+	w, _ := putPool.Get().(*putWork)
+	if w == nil {
+		w = &putWork{}
+		w.flushed = w.onFlushed
+	}
+	w.s = s
+	return w
+}
+
+func (w *putWork) free() {
+	clear(w.items)
+	clear(w.appends)
+	clear(w.puts)
+	clear(w.waiting)
+	clear(w.refused)
+	w.s, w.items, w.appends, w.puts, w.waiting = nil, w.items[:0], w.appends[:0], w.puts[:0], w.waiting[:0]
+	w.refused = w.refused[:0]
+	w.sizes, w.buf, w.props = w.sizes[:0], w.buf[:0], w.props[:0]
+	if cap(w.buf) > maxKeptBuffer {
+		w.buf = nil
+	}
+	putPool.Put(w)
+}
+
 // PutBatch validates and encodes the puts on the caller's goroutine, appends them under one
 // lock and completes each when the wanted durability is reached. It does not wait for that.
-func (s *Store) PutBatch(ps []*Put) {}
+func (s *Store) PutBatch(ps []*Put) {
+	if status, err := s.refusal(); status != PutOK {
+		for _, p := range ps {
+			p.fail(status, err)
+			s.stats.putFailed.Add(1)
+			p.Done(p)
+		}
+		return
+	}
+	w := newPutWork(s)
+	w.reserve(ps)
+	// Whoever deletes a topic waits for those who hold its queues.
+	s.putting.RLock()
+	for _, p := range ps {
+		if status, err := w.add(p); status != PutOK {
+			p.fail(status, err)
+			w.refused = append(w.refused, p)
+		}
+	}
+	began := time.Now()
+	s.log.AppendBatch(w.items)
+	if took := int64(time.Since(began)); took > s.stats.putMaxNs.Load() {
+		s.stats.putMaxNs.Store(took) // two at once may lose one: it is a figure to look at
+	}
+	s.putting.RUnlock()
+	w.finish()
+}
+
+func (p *Put) fail(status Status, err error) { p.Status, p.Err = status, err }
+
+// refusal tells why the store takes no message at all now.
+func (s *Store) refusal() (Status, error) {
+	if s.closing.Load() {
+		return ServiceNotAvailable, errClosing
+	}
+	if why := s.disk.refusal.Load(); why != nil {
+		return ServiceNotAvailable, why
+	}
+	if held := s.log.LockHeld(); held > time.Duration(s.cfg.OSPageCacheBusyTimeoutMs)*time.Millisecond && held < maxBusy {
+		return OSPageCacheBusy, fmt.Errorf("the append that runs now takes %v already, the limit is %d ms", held.Round(time.Millisecond), s.cfg.OSPageCacheBusyTimeoutMs)
+	}
+	return PutOK, nil
+}
+
+// maxBusy is a lock time that nobody believes.
+const maxBusy = 10_000_000 * time.Millisecond
+
+var errClosing = errors.New("the store is being closed")
+
+// reserve makes room so that no slice moves while items are added: items point into appends.
+func (w *putWork) reserve(ps []*Put) {
+	if n := len(ps); cap(w.appends) < n {
+		w.appends = make([]commitlog.Append, 0, n)
+	}
+	size := 0
+	for _, p := range ps {
+		size += p.Record.EncodedLen(w.s.cfg.AppendPropCRC)
+		if p.Batch {
+			size += len(p.Record.Body) // headers of the records of a batch
+		}
+	}
+	if cap(w.buf) < size {
+		w.buf = make([]byte, 0, size)
+	}
+}
+
+// add encodes one put behind the others.
+func (w *putWork) add(p *Put) (Status, error) {
+	s, r := w.s, &p.Record
+	if status, err := s.check(r, p.Batch); status != PutOK {
+		return status, err
+	}
+	from, fromSize := len(w.buf), len(w.sizes)
+	if p.Batch {
+		if status, err := w.encodeBatch(r); status != PutOK {
+			w.buf, w.sizes = w.buf[:from], w.sizes[:fromSize]
+			return status, err
+		}
+	} else {
+		w.buf = r.Append(w.buf, s.cfg.AppendPropCRC)
+	}
+	tran := message.Transaction(r.SysFlag)
+	w.appends = append(w.appends, commitlog.Append{
+		Buf:             w.buf[from:len(w.buf):len(w.buf)],
+		Counter:         &s.queues.ensure(r.Topic, r.QueueID).counter,
+		KeepQueueOffset: tran == message.TransactionPrepared || tran == message.TransactionRollback,
+	})
+	a := &w.appends[len(w.appends)-1]
+	if p.Batch {
+		a.Sizes = w.sizes[fromSize:len(w.sizes):len(w.sizes)]
+	}
+	w.items = append(w.items, a)
+	w.puts = append(w.puts, p)
+	return PutOK, nil
+}
+
+// check applies the limits of a message, in Apache's order.
+func (s *Store) check(r *message.Record, batch bool) (Status, error) {
+	limit := message.MaxTopicLen
+	if name := string(r.Topic[:min(len(r.Topic), len(message.RetryTopicPrefix))]); message.IsRetry(name) || message.IsDLQ(name) {
+		limit = message.MaxRetryTopicLen
+	}
+	if len(r.Topic) == 0 || len(r.Topic) > limit {
+		return MessageIllegal, fmt.Errorf("topic has %d bytes, the limit is %d", len(r.Topic), limit)
+	}
+	if r.Body == nil {
+		return MessageIllegal, errors.New("message has no body")
+	}
+	if len(r.Topic) > message.MaxTopicLenV1 && !s.cfg.AutoMessageVersion {
+		return MessageIllegal, fmt.Errorf("topic has %d bytes, the limit is %d without autoMessageVersionOnTopicLen", len(r.Topic), message.MaxTopicLenV1)
+	}
+	if len(r.Body) > s.cfg.MaxMessageBytes {
+		return MessageIllegal, fmt.Errorf("body has %d bytes, the limit maxMessageSize is %d", len(r.Body), s.cfg.MaxMessageBytes)
+	}
+	if batch {
+		return PutOK, nil // each record is checked for itself
+	}
+	return s.checkRecord(r)
+}
+
+func (s *Store) checkRecord(r *message.Record) (Status, error) {
+	var over *message.LimitError
+	if err := r.Check(s.cfg.AppendPropCRC); errors.As(err, &over) && over.Field == "properties" {
+		return PropertiesSizeExceeded, err
+	} else if err != nil {
+		return MessageIllegal, err
+	}
+	if n, limit := r.EncodedLen(s.cfg.AppendPropCRC), s.cfg.MaxMessageBytes+recordReserve; n > limit {
+		return MessageIllegal, fmt.Errorf("record has %d bytes, the limit is %d (maxMessageSize and %d)", n, limit, recordReserve)
+	}
+	return PutOK, nil
+}
+
+// encodeBatch encodes the messages of a batch body as records of their own, which share all but flag, body and
+// properties.
+func (w *putWork) encodeBatch(batch *message.Record) (Status, error) {
+	r := *batch
+	for item, err := range message.SplitBatch(batch.Body) {
+		if err != nil {
+			return MessageIllegal, err
+		}
+		r.Flag, r.Body, r.Properties = item.Flag, item.Body, item.Properties
+		if len(batch.Properties) > 0 {
+			w.props = append(w.props[:0], item.Properties...)
+			if n := len(w.props); n > 0 && w.props[n-1] != message.PropertySeparator {
+				w.props = append(w.props, message.PropertySeparator)
+			}
+			w.props = append(w.props, batch.Properties...)
+			r.Properties = w.props
+		}
+		if status, err := w.s.checkRecord(&r); status != PutOK {
+			return status, err
+		}
+		if len(r.Body) > w.s.cfg.MaxMessageBytes {
+			return MessageIllegal, fmt.Errorf("body of a message of the batch has %d bytes, the limit maxMessageSize is %d", len(r.Body), w.s.cfg.MaxMessageBytes)
+		}
+		before := len(w.buf)
+		w.buf = r.Append(w.buf, w.s.cfg.AppendPropCRC)
+		w.sizes = append(w.sizes, int32(len(w.buf)-before))
+	}
+	if len(batch.Body) == 0 {
+		return MessageIllegal, errors.New("batch has no messages")
+	}
+	return PutOK, nil
+}
+
+// finish sets the results, completes what is done, and leaves the rest to the flusher. It gives w away.
+func (w *putWork) finish() {
+	s, end, count, bytes := w.s, int64(0), 0, 0
+	sync := s.cfg.FlushDiskType == SyncFlush
+	for _, p := range w.refused {
+		s.stats.putFailed.Add(1)
+		p.Done(p)
+	}
+	for i, a := range w.items {
+		p := w.puts[i]
+		if a.Err != nil {
+			p.fail(statusOf(a.Err), a.Err)
+			s.stats.putFailed.Add(1)
+			p.Done(p)
+			continue
+		}
+		p.take(a)
+		count += max(1, len(a.Sizes))
+		bytes += len(a.Buf)
+		if sync && p.WaitFlush {
+			w.waiting = append(w.waiting, p)
+			end = max(end, a.End)
+			continue
+		}
+		p.Done(p)
+	}
+	s.stats.puts.Add(int64(count))
+	s.stats.putBytes.Add(int64(bytes))
+	if len(w.waiting) > 0 {
+		s.log.WaitFlushed(end, w.flushed)
+		return
+	}
+	if sync && count > 0 {
+		s.log.KickFlush()
+	}
+	w.free()
+}
+
+// take copies the results of an append.
+func (p *Put) take(a *commitlog.Append) {
+	p.Status, p.Err = PutOK, nil
+	p.PhysicalOffset, p.QueueOffset, p.StoreTimestamp, p.Size = a.PhysicalOffset, a.QueueOffset, a.StoreTimestamp, int32(len(a.Buf))
+	if a.Sizes == nil {
+		return
+	}
+	p.Offsets = make([]int64, len(a.Sizes))
+	at := a.PhysicalOffset
+	for i, size := range a.Sizes {
+		p.Offsets[i] = at
+		at += int64(size)
+	}
+}
+
+// onFlushed completes the puts that waited for a flush.
+func (w *putWork) onFlushed(err error) {
+	for _, p := range w.waiting {
+		if err != nil {
+			p.fail(FlushDiskTimeout, err)
+		}
+		p.Done(p)
+	}
+	w.free()
+}
+
+// statusOf names what an append failed by. All but what the message itself is to blame for may be tried elsewhere.
+func statusOf(err error) Status {
+	switch {
+	case errors.Is(err, commitlog.ErrTooLarge):
+		return MessageIllegal
+	case errors.Is(err, commitlog.ErrCreate):
+		return CreateFileFailed
+	default:
+		return ServiceNotAvailable
+	}
+}

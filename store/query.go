@@ -1,8 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
+
+	"mqx/message"
+	"mqx/store/commitlog"
+	"mqx/store/index"
 )
 
 // KeyKind says which kind of key a Query is about.
@@ -15,6 +20,9 @@ const (
 	KeyTag                   // the whole TAGS text (index type T)
 )
 
+// maxFalseHits bounds how many records of other keys with the same hash a query reads.
+const maxFalseHits = 100_000
+
 // ErrIndexBehind says that the index does not yet cover the log and the wait for it ended.
 // What was found so far is returned with it.
 var ErrIndexBehind = errors.New("the key index is still catching up with the log")
@@ -23,7 +31,7 @@ var ErrIndexBehind = errors.New("the key index is still catching up with the log
 type QueryRequest struct {
 	Topic, Key string
 	Kind       KeyKind
-	Max        int   // at most; maxMsgsNumBatch caps it
+	Max        int   // at most; maxMsgsNumBatch (KeyUnique: defaultQueryMaxNum) caps it, and is meant by 0
 	Begin, End int64 // store time window in ms, inclusive
 }
 
@@ -35,8 +43,81 @@ type QueryResult struct {
 	LastUpdatePhys  int64 // newest physical offset in the index
 }
 
-// Query finds messages by key. Only messages whose topic and key really are the ones asked for
-// are returned. Errors: ErrIndexBehind (with a result), context errors, read errors.
+// Query finds messages by key. Only messages whose topic and key really are the ones asked for are returned (Apache's
+// broker leaves that to its clients). When the index is still catching up with the log, it waits for it until ctx ends.
+//
+// Errors: ErrIndexBehind (with a result), or that of the disk.
 func (s *Store) Query(ctx context.Context, req QueryRequest) (*QueryResult, error) {
-	return &QueryResult{}, nil
+	res := &QueryResult{}
+	if !s.cfg.MessageIndexEnable || !s.cfg.IndexFileReadEnable {
+		return res, nil
+	}
+	caughtUp := s.indexer.wait(ctx, s.log.End())
+	limit := s.cfg.MaxMsgsNumBatch
+	if req.Kind == KeyUnique {
+		limit = s.cfg.DefaultQueryMaxNum
+	}
+	if req.Max > 0 {
+		limit = min(limit, req.Max)
+	}
+	hasher := index.NewHasher([]byte(req.Topic))
+	hash := hasher.Key([]byte(req.Key))
+	if req.Kind == KeyTag {
+		hash = hasher.Tags([]byte(req.Key))
+	}
+	res.LastUpdateTime, res.LastUpdatePhys = s.index.LastUpdate()
+	logMin, falseHits := s.log.Min(), 0
+	last, failed := int64(-1), error(nil)
+	err := s.index.Query(hash, req.Begin, req.End, func(phys int64) bool {
+		if phys == last || phys < logMin {
+			return true
+		}
+		last = phys
+		rec, err := s.recordAt(phys)
+		switch {
+		case errors.Is(err, ErrNoRecord) || errors.Is(err, commitlog.ErrOutOfRange):
+			return true
+		case err != nil:
+			failed = err
+			return false
+		case !req.matches(rec):
+			falseHits++
+			return falseHits < maxFalseHits
+		}
+		res.Parts = append(res.Parts, rec)
+		res.PhysicalOffsets = append(res.PhysicalOffsets, phys)
+		return len(res.Parts) < limit
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	if !caughtUp {
+		return res, ErrIndexBehind
+	}
+	return res, nil
+}
+
+// matches compares topic and key with the record: the hash does not identify them (N129).
+func (r *QueryRequest) matches(rec message.View) bool {
+	if string(rec.Topic()) != r.Topic {
+		return false
+	}
+	props := rec.Properties()
+	if r.Kind == KeyTag {
+		tags, _ := message.Property(props, message.PropTags)
+		return string(tags) == r.Key
+	}
+	if uniq, ok := message.Property(props, message.PropUniqKey); ok && string(uniq) == r.Key {
+		return true
+	}
+	if r.Kind == KeyUnique {
+		return false
+	}
+	keys, _ := message.Property(props, message.PropKeys)
+	for word := range bytes.SplitSeq(keys, []byte{' '}) {
+		if string(word) == r.Key {
+			return true
+		}
+	}
+	return false
 }

@@ -3,119 +3,420 @@ package store
 import (
 	"context"
 	"errors"
-	"iter"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mqx/internal/clock"
+	"mqx/internal/vfs"
+	"mqx/store/commitlog"
+	"mqx/store/consumequeue"
+	"mqx/store/index"
 )
 
-// Store is an open store directory. All methods are safe to share unless they say otherwise.
+const (
+	// checkpointBytesBehind of dispatched log make a checkpoint due before its time: they are what a dirty start reads.
+	checkpointBytesBehind = 256 << 20
+	// hotMost bounds the part of the log that is served from the map, whatever memory there is.
+	hotMost = 4 << 30
+)
+
+// Store is an open store directory. All methods are safe to share.
+//
+// Its locks, outermost first: deleting, putting, checkpointing, dispatching, indexing; then those of the parts.
 type Store struct {
-	cfg Config
+	cfg    Config
+	lock   io.Closer
+	log    *commitlog.Log
+	cqs    *consumequeue.Set
+	index  *index.Index
+	queues *table
+	ckpt   *checkpointFile // owned by checkpointing
+
+	dispatcher *dispatcher
+	indexer    *indexer
+	cleaner    *cleaner
+	disk       *disk
+	alarms     *alarms
+	deleted    deletedTopics
+
+	delays      []time.Duration
+	memoryBytes int64 // distance from the end of the log within which it counts as cached
+	hotBytes    int64
+
+	deleting      sync.Mutex
+	putting       sync.RWMutex // read: queue counters are in use; write: they are being replaced
+	checkpointing sync.Mutex
+	dispatching   sync.Mutex
+	indexing      sync.Mutex
+
+	checkpointed atomic.Int64 // position that the last checkpoint covers
+	queuesFailed atomic.Bool  // a sync of the queues failed: no checkpoint any more
+	closing      atomic.Bool
+	stats        counters
+
+	found struct {
+		sync.Mutex
+		list    []Finding
+		total   int64
+		skipped map[int64]bool
+	}
+
+	life   context.Context // ends with Close
+	end    context.CancelFunc
+	run    sync.WaitGroup // Run
+	closed struct {
+		sync.Once
+		err error
+	}
 }
 
 // Open locks the directory, checks what kind of store it is, recovers it and returns it
-// ready to serve. It starts no goroutine. What recovery repaired is in Findings.
+// ready to serve. It starts no goroutine that outlives it. What recovery repaired is in Findings.
 //
 // Errors: *LockedError when another process has it open, *LayoutError when the directory
 // is of a kind that is not served or its parts do not belong together.
 func Open(cfg Config) (*Store, error) {
-	return nil, errors.New("store: not built yet")
+	cfg.setDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("cannot open store: %w", err)
+	}
+	s := &Store{cfg: cfg, queues: newTable(), alarms: &alarms{logger: cfg.Logger}}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.delays, _ = parseDelayLevels(cfg.MessageDelayLevel)
+	s.cleaner = &cleaner{s: s, kick: make(chan struct{}, 1)}
+	s.cleaner.hours, _ = parseHours(cfg.DeleteWhen)
+	s.disk = &disk{s: s}
+	s.memoryBytes, s.hotBytes = cfg.memoryWindows()
+	if err := s.open(); err != nil {
+		return nil, errors.Join(err, s.abandon())
+	}
+	return s, nil
 }
 
-// Run flushes, dispatches, cleans and writes checkpoints until ctx is cancelled. It blocks.
-func (s *Store) Run(ctx context.Context) error { <-ctx.Done(); return nil }
-
-// Close ends the store in order: refuse appends, dispatch the rest, flush everything,
-// write the checkpoint, remove the preallocated next file and `abort`, unlock. Run's
-// context must have been cancelled or Close cancels it. Idempotent; waits.
-func (s *Store) Close() error { return nil }
-
-// MinOffset is the smallest queue offset that can be read, 0 for an unknown queue.
-func (s *Store) MinOffset(topic string, queueID int32) int64 { return 0 }
-
-// MaxOffset is the next queue offset to be dispatched, 0 for an unknown queue.
-func (s *Store) MaxOffset(topic string, queueID int32) int64 { return 0 }
-
-// Boundary says which side of a time OffsetByTime looks for.
-type Boundary int8
-
-// Lower finds the first message stored at or after the time, Upper the last at or before it.
-const (
-	Lower Boundary = iota
-	Upper
-)
-
-// OffsetByTime finds a queue offset by store time in milliseconds. Beyond the end it is the
-// max offset (Lower) or the last message (Upper); before the start the min offset (Lower) or 0 (Upper).
-// An unknown queue gives 0.
-func (s *Store) OffsetByTime(topic string, queueID int32, timestampMs int64, b Boundary) (int64, error) {
-	return 0, nil
+func (c *Config) setDefaults() {
+	if c.FS == nil {
+		c.FS = vfs.OS
+	}
+	if c.Clock == nil {
+		c.Clock = clock.System
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Location == nil {
+		c.Location = time.Local
+	}
+	if c.PhysicalMemoryBytes <= 0 {
+		c.PhysicalMemoryBytes = physicalMemory()
+	}
 }
 
-// StoreTimeAt is the store time in milliseconds of the message at a queue offset, -1 when there is none.
-func (s *Store) StoreTimeAt(topic string, queueID int32, offset int64) int64 { return -1 }
-
-// EarliestTime is the store time of the oldest message of a queue, -1 when there is none.
-func (s *Store) EarliestTime(topic string, queueID int32) int64 { return -1 }
-
-// RecordAt returns a copy of the record at a physical offset. Errors: ErrNoRecord when no
-// record starts there.
-func (s *Store) RecordAt(physicalOffset int64) ([]byte, error) { return nil, ErrNoRecord }
-
-// ErrNoRecord says that no readable record starts at a physical offset.
-var ErrNoRecord = errors.New("no record at this physical offset")
-
-// QueueInfo is one consume queue.
-type QueueInfo struct {
-	Topic    string
-	QueueID  int32
-	Min, Max int64 // queue offsets, Max exclusive
+// memoryWindows are the distances from the end of the log within which it counts as cached, and within which it is served
+// from the map.
+func (c *Config) memoryWindows() (memory, hot int64) {
+	memory = c.PhysicalMemoryBytes / 100 * int64(c.AccessMessageInMemoryMaxRatio)
+	hot = c.HotWindowBytes
+	if hot == 0 {
+		hot = min(memory/4, hotMost)
+	}
+	return memory, hot
 }
 
-// Queues lists the consume queues, in no particular order.
-func (s *Store) Queues() iter.Seq[QueueInfo] { return func(func(QueueInfo) bool) {} }
+func (s *Store) indexDir() string { return filepath.Join(s.cfg.RootDir, "index") }
 
-// DeleteTopic removes the consume queues of a topic. Its records stay in the log until they
-// expire; they are not dispatched again.
-func (s *Store) DeleteTopic(topic string) error { return nil }
+// open does the work of Open, in an order in which nothing is changed before the directory is known to be ours.
+func (s *Store) open() error {
+	c := &s.cfg
+	// 1. The directory is ours, and of a kind that is served.
+	if err := c.FS.MkdirAll(c.RootDir); err != nil {
+		return fmt.Errorf("cannot open store: %w", err)
+	}
+	var err error
+	if s.lock, err = lockDir(c.FS, c.RootDir); err != nil {
+		return err
+	}
+	if err := checkKind(c.FS, c.RootDir); err != nil {
+		return err
+	}
+	_, dirty := readPID(c.FS, c.RootDir)
+	// 2. What is there.
+	r := &recovery{s: s, dirty: dirty, broken: map[*queue]bool{}, max: map[*queue]int64{}}
+	if err := s.load(r); err != nil {
+		return err
+	}
+	// 3. From here on the store is changed.
+	if err := writeAbort(c.FS, c.RootDir); err != nil {
+		return err
+	}
+	if s.ckpt, err = openCheckpoint(c.FS, c.RootDir); err != nil {
+		return err
+	}
+	s.ckpt.last = r.ckpt
+	// 4. Log and queues.
+	if err := r.recover(); err != nil {
+		return err
+	}
+	end := s.log.End()
+	s.dispatcher.pos.Store(end)
+	// 5. The index, which is built behind the scenes.
+	if err := s.openIndex(r, end); err != nil {
+		return err
+	}
+	if s.dispatcher.lastStart >= 0 {
+		s.ckpt.last.ConfirmPhys = s.dispatcher.lastStart
+	}
+	// 6. What recovery did is durable, so that the next start need not do it again.
+	if err := s.checkpoint(false); err != nil {
+		return err
+	}
+	s.disk.look()
+	return nil
+}
 
-// CleanUnusedTopics removes the queues of topics that keep does not know; system topics and
-// light queues stay. It returns the names removed.
-func (s *Store) CleanUnusedTopics(keep func(topic string) bool) ([]string, error) { return nil, nil }
+// load reads what the directory holds, without changing what cannot be made again.
+func (s *Store) load(r *recovery) error {
+	c := &s.cfg
+	mode := commitlog.AsyncFlush
+	if c.FlushDiskType == SyncFlush {
+		mode = commitlog.SyncFlush
+	}
+	ckpt, ok, err := ReadCheckpoint(c.FS, c.RootDir)
+	if err != nil {
+		return err
+	}
+	if s.log, err = commitlog.Open(commitlog.Config{
+		FS: c.FS, Dir: c.commitLogDir(), FileSize: int64(c.CommitLogFileBytes), FlushMode: mode,
+		FlushInterval:         time.Duration(c.FlushIntervalCommitLogMs) * time.Millisecond,
+		FlushLeastPages:       c.FlushCommitLogLeastPages,
+		FlushThoroughInterval: time.Duration(c.FlushCommitLogThoroughIntervalMs) * time.Millisecond,
+		SyncFlushTimeout:      time.Duration(c.SyncFlushTimeoutMs) * time.Millisecond,
+		PropCRC:               c.AppendPropCRC, Clock: c.Clock, Logger: c.Logger,
+	}); err != nil {
+		return err
+	}
+	s.cqs = consumequeue.NewSet(consumequeue.Config{FS: c.FS, Root: c.RootDir, FileBytes: int64(c.ConsumeQueueFileBytes),
+		BatchBytes: int64(c.BatchConsumeQueueFileBytes), MaxOpenFiles: c.MaxOpenFiles, Logger: c.Logger})
+	if err := s.loadQueues(r.broken); err != nil {
+		return err
+	}
+	if err := s.checkRanges(); err != nil {
+		return err
+	}
+	if err := s.deleted.load(c.FS, c.RootDir); err != nil {
+		s.find(Finding{FindStateUnreadable, filepath.Join(ownDir, deletedName), -1, fmt.Sprintf("the list of deleted topics is not used: %v", err)})
+	}
+	s.dispatcher, s.indexer = newDispatcher(s), newIndexer(s)
+	r.ckpt = ckpt
+	files, err := s.log.Files()
+	if err != nil {
+		return err
+	}
+	if (!ok || !ckpt.plausible()) && len(files) > 0 {
+		s.find(Finding{FindCheckpoint, "checkpoint", -1, "it is missing or cannot be true; the log is searched further back"})
+		r.ckpt = Checkpoint{}
+	}
+	return nil
+}
 
-// CleanExpiredQueues removes queue files whose messages are no longer in the log.
-func (s *Store) CleanExpiredQueues() error { return nil }
+// openIndex opens the key index and decides what of it can be trusted.
+func (s *Store) openIndex(r *recovery, logEnd int64) error {
+	x, found, err := index.Open(index.Config{FS: s.cfg.FS, Dir: s.indexDir(), Slots: int32(s.cfg.MaxHashSlotNum),
+		Entries: int32(s.cfg.MaxIndexNum), Location: s.cfg.Location, Clock: s.cfg.Clock, Logger: s.cfg.Logger})
+	if err != nil {
+		return err
+	}
+	s.index = x
+	for _, f := range found {
+		s.find(Finding{FindIndexDamaged, f.Path, -1, f.What})
+	}
+	if r.stop != nil && s.indexer.enabled {
+		if phys, _, ok := x.End(); (ok && phys == r.stop.indexPhys || !ok && r.stop.indexPhys < 0) && r.stop.indexed == logEnd {
+			s.indexer.pos.Store(logEnd)
+			return nil
+		}
+	}
+	return s.indexer.start(r.dirty, r.ckpt.IndexTime, s.log.Min(), logEnd)
+}
 
-// DeleteExpiredNow makes the next rounds of the cleaner delete expired files regardless of the hour.
-func (s *Store) DeleteExpiredNow() {}
+// abandon gives back what a failed Open holds. `abort` stays if it was there.
+func (s *Store) abandon() error {
+	s.end()
+	var errs []error
+	if s.index != nil {
+		errs = append(errs, s.index.Close())
+	}
+	if s.cqs != nil {
+		errs = append(errs, s.cqs.Close())
+	}
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
+	}
+	if s.ckpt != nil {
+		errs = append(errs, s.ckpt.f.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}
 
-// Truncate cuts the log and everything derived from it back to a physical offset.
-func (s *Store) Truncate(physicalOffset int64) error { return nil }
+// Run flushes, dispatches, cleans and writes checkpoints until ctx is cancelled or the store is closed. It blocks.
+func (s *Store) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
+	s.run.Add(1)
+	defer s.run.Done()
+	var wg sync.WaitGroup
+	var logErr error
+	wg.Go(func() { logErr = s.log.Run(ctx) })
+	wg.Go(func() { s.dispatcher.run(ctx) })
+	wg.Go(func() { s.indexer.run(ctx) })
+	wg.Go(func() { s.runFlusher(ctx) })
+	wg.Go(func() { s.cleaner.run(ctx) })
+	wg.Go(func() { s.disk.run(ctx) })
+	wg.Wait()
+	return logErr
+}
 
-// LogMin, LogEnd, LogFlushed, LogConfirmed and Dispatched are positions of the log in bytes:
-// first readable, written, durable, replicated (LogEnd without replicas), built into queues.
-func (s *Store) LogMin() int64 { return 0 }
+// runFlusher writes queue units and index entries to their files, and makes them durable with a checkpoint behind them
+// from time to time.
+func (s *Store) runFlusher(ctx context.Context) {
+	interval := time.Duration(s.cfg.FlushIntervalConsumeQueueMs) * time.Millisecond
+	thorough := time.Duration(s.cfg.FlushConsumeQueueThoroughIntervalMs) * time.Millisecond
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	last := s.cfg.Clock.Now()
+	idle := time.Duration(0)
+	indexed := s.indexer.pos.Load()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if s.cqs.Pending() > 0 {
+			_ = s.writeOut() // it raises the alarm
+		}
+		if pos := s.indexer.pos.Load(); pos != indexed {
+			indexed, idle = pos, 0
+			s.writeIndex()
+		} else if idle += interval; idle >= indexIdle {
+			s.index.DropCache()
+			idle = 0
+		}
+		behind := s.dispatcher.pos.Load() - s.checkpointed.Load()
+		now := s.cfg.Clock.Now()
+		if behind > 0 && (now.Sub(last) >= thorough || behind >= checkpointBytesBehind) && !s.queuesFailed.Load() {
+			last = now
+			if err := s.checkpoint(false); err != nil {
+				s.alarms.raise(alarmCheckpoint, err)
+			} else {
+				s.alarms.clear(alarmCheckpoint)
+			}
+		}
+	}
+}
+
+func (s *Store) writeIndex() {
+	if err := s.index.WriteBack(); err != nil {
+		s.alarms.raise(alarmIndex, err)
+	}
+}
+
+// Close ends the store in order. Run's context must have been cancelled, or Close cancels it. Idempotent; waits. When
+// something could not be made durable it returns why and leaves `abort` in place, so that the next start looks.
+func (s *Store) Close() error {
+	s.closed.Do(func() { s.closed.err = s.close() })
+	return s.closed.err
+}
+
+func (s *Store) close() error {
+	// 1. No more puts; those under way are finished.
+	s.closing.Store(true)
+	s.putting.Lock()
+	s.putting.Unlock() //nolint:staticcheck // a barrier
+	// 2. The goroutines of Run end.
+	s.end()
+	s.run.Wait()
+	// 3. The rest of the log is dispatched and indexed.
+	err := s.dispatchRest()
+	// 4. Everything becomes durable, then the checkpoint says so.
+	err = errors.Join(err, s.checkpoint(true))
+	// 5. The note for the next start.
+	if err == nil {
+		err = s.writeStop()
+	}
+	// 6. Files are closed; the preallocated next log file goes.
+	err = errors.Join(err, s.log.Close(), s.cqs.Close(), s.index.Close(), s.ckpt.f.Close())
+	// 7. The mark of a store in use goes last.
+	if err == nil {
+		err = removeAbort(s.cfg.FS, s.cfg.RootDir)
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot close store %q cleanly: %w", s.cfg.RootDir, err)
+	}
+	return errors.Join(err, s.lock.Close())
+}
+
+// dispatchRest builds queues and index up to the end of the log.
+func (s *Store) dispatchRest() error {
+	ctx := context.Background()
+	for s.dispatcher.pos.Load() < s.log.Confirmed() {
+		if _, err := s.dispatcher.step(ctx); err != nil {
+			return err
+		}
+	}
+	if !s.indexer.enabled || s.log.End()-s.indexer.pos.Load() > indexRestMost {
+		return nil
+	}
+	for s.indexer.pos.Load() < s.dispatcher.pos.Load() {
+		if _, err := s.indexer.step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexRestMost bounds what is indexed before the store closes: an index that is being built again goes on at the next
+// start.
+const indexRestMost = 256 << 20
+
+// writeStop leaves the note that spares the next start its search.
+func (s *Store) writeStop() error {
+	phys, _, ok := s.index.End()
+	if !ok {
+		phys = -1
+	}
+	note := cleanStop{logMin: s.log.Min(), logEnd: s.log.End(), lastStart: s.dispatcher.lastStart, indexPhys: phys,
+		indexed: s.indexer.pos.Load(), queues: map[stopKey]stopQueue{}}
+	for q := range s.queues.all {
+		if q.exists() {
+			note.queues[stopKey{q.topic, q.id}] = stopQueue{q.maxOffset(), q.lastEnd()}
+		}
+	}
+	return writeState(s.cfg.FS, filepath.Join(s.cfg.RootDir, ownDir, stopName), stopHead, note.encode())
+}
+
+// LogMin is the first readable physical offset.
+func (s *Store) LogMin() int64 { return s.log.Min() }
 
 // LogEnd is the physical offset behind the last record.
-func (s *Store) LogEnd() int64 { return 0 }
+func (s *Store) LogEnd() int64 { return s.log.End() }
 
 // LogFlushed is the physical offset up to which the log is durable.
-func (s *Store) LogFlushed() int64 { return 0 }
+func (s *Store) LogFlushed() int64 { return s.log.Flushed() }
 
 // LogConfirmed is the physical offset up to which readers may see the log.
-func (s *Store) LogConfirmed() int64 { return 0 }
+func (s *Store) LogConfirmed() int64 { return s.log.Confirmed() }
 
-// Dispatched is the physical offset up to which queues and index are built.
-func (s *Store) Dispatched() int64 { return 0 }
+// Dispatched is the physical offset up to which queues are built.
+func (s *Store) Dispatched() int64 { return s.dispatcher.pos.Load() }
 
-// Findings are what Open found and repaired, in order.
-func (s *Store) Findings() []Finding { return nil }
-
-// FindingKind names what was found.
-type FindingKind string
-
-// Finding is one thing that recovery found to be wrong and what it did about it.
-type Finding struct {
-	Kind   FindingKind
-	File   string // path inside the store directory, empty when it concerns no single file
-	Offset int64  // physical offset, or byte offset in File for queue and index files; -1 for none
-	What   string // one sentence: what was wrong, what was done
-}
+// Indexed is the physical offset up to which the key index is built.
+func (s *Store) Indexed() int64 { return s.indexer.pos.Load() }

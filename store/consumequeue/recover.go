@@ -286,3 +286,60 @@ func (s *Set) Truncate(q *Queue, phys int64) error {
 	}
 	return s.finish(q)
 }
+
+// KeepDropped keeps the offsets of units that Reset dropped and Put did not give again, although their records lie before
+// end: records that cannot be read any more. They become fillers, so that their offsets are not given out a second time.
+// It returns how many. Nothing may be pending.
+func (q *Queue) KeepDropped(end int64) (int64, error) {
+	q.mu.Lock()
+	from, stale := q.max.Load(), q.mu.stale
+	q.mu.Unlock()
+	keep := from
+	b := make([]byte, chunkUnits*UnitSize)
+	for off := from; off < stale; {
+		n, err := q.readFile(off, b[:min(chunkUnits, stale-off)*UnitSize])
+		if errors.Is(err, ErrNoUnits) {
+			break
+		}
+		if err != nil {
+			return 0, err
+		}
+		for i := range n {
+			u := DecodeUnit(b[i*UnitSize:])
+			if !u.Valid() || !u.IsFiller() && u.Phys >= end {
+				n = -1
+				break
+			}
+			if !u.IsFiller() {
+				keep = off + int64(i) + 1
+			}
+		}
+		if n < 0 {
+			break
+		}
+		off += int64(n)
+	}
+	if keep == from {
+		return 0, nil
+	}
+	q.mu.Lock()
+	for range keep - from {
+		q.push(Filler)
+	}
+	list := !q.mu.listed
+	q.mu.listed = true
+	q.mu.Unlock()
+	q.max.Store(keep)
+	if list {
+		q.set.markDirty(q)
+	}
+	return keep - from, nil
+}
+
+// readFile reads units from a file wherever the queue ends.
+func (q *Queue) readFile(off int64, dst []byte) (int, error) {
+	_, fileBytes := q.Files()
+	start := off * UnitSize / fileBytes * fileBytes
+	n := min(int64(len(dst)/UnitSize), (start+fileBytes)/UnitSize-off)
+	return int(n), q.pread(dst[:n*UnitSize], start, off*UnitSize-start)
+}

@@ -1,0 +1,258 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+
+	"mqx/message"
+	"mqx/store/commitlog"
+	"mqx/store/consumequeue"
+)
+
+const (
+	// dispatchRound bounds how many bytes of the log one round of the dispatcher takes before it looks at the world.
+	dispatchRound = 4 << 20
+	// pendingSoft of units in memory make the dispatcher write them out, pendingHard make it wait until that works.
+	pendingSoft = 1 << 20
+	pendingHard = 16 << 20
+)
+
+// dispatcher follows the log and builds consume queues from it. It belongs to one goroutine at a time (Store.dispatching).
+type dispatcher struct {
+	s   *Store
+	pos atomic.Int64 // everything before is in the queues
+
+	lastTopic []byte // of the record before: messages of one queue come in runs
+	lastQueue *queue
+
+	lastStart int64 // start of the last record dispatched, -1 for none
+	lastEnd   int64
+	lastStore int64 // its store time, ms
+
+	rec *recoveryPass // while recovery dispatches
+}
+
+func newDispatcher(s *Store) *dispatcher {
+	return &dispatcher{s: s, lastStart: -1}
+}
+
+// run follows the log until ctx ends. It is woken by appends and never polls.
+func (d *dispatcher) run(ctx context.Context) {
+	wake := d.s.log.AppendNotify()
+	defer d.s.log.StopNotify(wake)
+	for {
+		more, err := d.step(ctx)
+		if err != nil {
+			d.s.stats.dispatchRetries.Add(1)
+			if !d.s.alarms.pause(ctx, alarmDispatch, err) {
+				return
+			}
+			continue
+		}
+		if more {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-wake:
+		}
+	}
+}
+
+// step dispatches some of what is there and reports whether there may be more. A unit is never left out: when too many
+// of them cannot be written, the error comes back until they can.
+func (d *dispatcher) step(ctx context.Context) (more bool, err error) {
+	s := d.s
+	s.dispatching.Lock()
+	defer s.dispatching.Unlock()
+	if s.cqs.Pending() >= pendingHard {
+		if err := s.writeOut(); err != nil {
+			return false, err
+		}
+	}
+	end := s.log.Confirmed()
+	if d.pos.Load() >= end || ctx.Err() != nil {
+		return false, nil
+	}
+	err = d.dispatch(min(end, d.pos.Load()+dispatchRound))
+	s.indexer.wake()
+	if err != nil {
+		return false, err
+	}
+	if s.cqs.Pending() >= pendingSoft {
+		_ = s.writeOut() // raises the alarm; there is room for more yet
+	}
+	return true, nil
+}
+
+// writeOut brings the units that are in memory to the files.
+func (s *Store) writeOut() error {
+	err := s.cqs.WriteOut()
+	if err != nil {
+		s.alarms.raise(alarmQueues, err)
+		return err
+	}
+	s.alarms.clear(alarmQueues)
+	return nil
+}
+
+// dispatch builds the queues from pos to a position.
+func (d *dispatcher) dispatch(to int64) error {
+	end, err := d.s.log.Walk(d.pos.Load(), commitlog.WalkOptions{To: to, Hot: true, OnFinding: d.s.reportLog}, d.record)
+	if err != nil {
+		return err
+	}
+	if end.Offset < to {
+		return fmt.Errorf("cannot read the commit log at %d: %v: %w", end.Offset, end.Reason, cmp.Or(end.Err, errUnreadable))
+	}
+	d.pos.Store(end.Offset)
+	d.s.alarms.clear(alarmDispatch)
+	return nil
+}
+
+var errUnreadable = errors.New("no record")
+
+// record gives one record to the queues it belongs to.
+func (d *dispatcher) record(off int64, rec message.View) error {
+	d.put(off, rec)
+	d.lastStart, d.lastEnd, d.lastStore = off, off+int64(len(rec)), rec.StoreTimestamp()
+	d.pos.Store(d.lastEnd)
+	return nil
+}
+
+func (d *dispatcher) put(off int64, rec message.View) {
+	s := d.s
+	switch rec.Transaction() {
+	case message.TransactionPrepared, message.TransactionRollback:
+		return
+	}
+	topic, id := rec.Topic(), rec.QueueID()
+	if s.deleted.covers(topic, off) {
+		return
+	}
+	q := d.lastQueue
+	if q == nil || q.id != id || !bytes.Equal(topic, d.lastTopic) {
+		q = s.queues.ensure(topic, id)
+		d.lastTopic, d.lastQueue = append(d.lastTopic[:0], topic...), q
+	}
+	props := rec.Properties()
+	tagsCode := s.tagsCode(topic, rec, props)
+	u := consumequeue.Unit{Phys: off, Size: rec.Size(), TagsCode: tagsCode}
+	if q.batch.Load() != nil || rec.SysFlag()&message.FlagInnerBatch != 0 {
+		d.putBatchUnit(q, u, rec, props)
+	} else if !d.putUnit(q, rec.QueueOffset(), u) {
+		return
+	}
+	if s.cfg.EnableLMQ && s.cfg.EnableMultiDispatch {
+		d.putLMQ(u, props)
+	}
+	if s.cfg.OnArrive != nil && d.rec == nil {
+		s.cfg.OnArrive(topic, id, rec.QueueOffset(), tagsCode, rec.StoreTimestamp(), props)
+	}
+}
+
+// tagsCode is the hash of the tags; for a scheduled message, the time of its delivery.
+func (s *Store) tagsCode(topic []byte, rec message.View, props []byte) int64 {
+	if string(topic) == message.TopicSchedule {
+		if level, ok := message.Property(props, message.PropDelay); ok {
+			if n, err := strconv.Atoi(string(level)); err == nil {
+				return s.deliveryTime(n, rec.StoreTimestamp())
+			}
+		}
+	}
+	tags, ok := message.Property(props, message.PropTags)
+	if !ok {
+		return 0
+	}
+	return message.TagsCode(tags)
+}
+
+// deliveryTime is the store time plus the delay of the level; one second for a level that is not configured.
+func (s *Store) deliveryTime(level int, storeTime int64) int64 {
+	if level > len(s.delays) {
+		level = len(s.delays)
+	}
+	if level <= 0 || len(s.delays) == 0 {
+		return storeTime + 1000
+	}
+	return storeTime + s.delays[level-1].Milliseconds()
+}
+
+// putUnit gives a unit to a queue and reports whether it is there now.
+func (d *dispatcher) putUnit(q *queue, off int64, u consumequeue.Unit) bool {
+	c := q.cq.Load()
+	if c == nil {
+		c = d.s.cqs.New(q.topic, q.id)
+		q.cq.Store(c)
+	}
+	if d.rec != nil && !d.rec.wants(q, off, c.Max(), c.LastEnd) {
+		return false
+	}
+	switch c.Put(off, u, message.MinRecordLen) {
+	case consumequeue.Refused:
+		d.s.stats.dispatchRefused.Add(1)
+		d.s.cfg.Logger.Error("a record carries a queue offset that cannot be; it gets no unit",
+			"topic", q.topic, "queue", q.id, "queue_offset", off, "max_offset", c.Max(), "phys_offset", u.Phys)
+		return false
+	case consumequeue.Filled:
+		d.s.cfg.Logger.Warn("queue offsets without a readable record are left out",
+			"topic", q.topic, "queue", q.id, "before_queue_offset", off, "phys_offset", u.Phys)
+	}
+	return true
+}
+
+// putBatchUnit gives the unit of a record of several messages to a batch queue.
+func (d *dispatcher) putBatchUnit(q *queue, u consumequeue.Unit, rec message.View, props []byte) {
+	b := q.batch.Load()
+	if b == nil {
+		b = d.s.cqs.NewBatch(q.topic, q.id)
+		q.batch.Store(b)
+	}
+	unit := consumequeue.BatchUnit{Phys: u.Phys, Size: u.Size, TagsCode: u.TagsCode, StoreTime: rec.StoreTimestamp(), Base: rec.QueueOffset(), Count: 1, Compacted: -1}
+	if n, ok := message.Property(props, message.PropInnerNum); ok && rec.SysFlag()&message.FlagInnerBatch != 0 {
+		if count, err := strconv.ParseInt(string(n), 10, 16); err == nil && count > 0 {
+			unit.Count = int16(count)
+		}
+	}
+	if d.rec != nil && !d.rec.wants(q, unit.Base, b.Max(), b.LastEnd) {
+		return
+	}
+	for {
+		_, err := b.Put(unit)
+		if err == nil {
+			return
+		}
+		d.s.stats.dispatchRetries.Add(1)
+		if !d.s.alarms.pause(d.s.life, alarmQueues, err) {
+			return // the store is being closed; the unit is built at the next start
+		}
+	}
+}
+
+// putLMQ gives the unit to the light queues that the record names.
+func (d *dispatcher) putLMQ(u consumequeue.Unit, props []byte) {
+	names, ok := message.Property(props, message.PropInnerMultiDispatch)
+	if !ok {
+		return
+	}
+	offsets, ok := message.Property(props, message.PropInnerMultiQueueOffset)
+	if !ok {
+		return
+	}
+	for len(names) > 0 && len(offsets) > 0 {
+		var name, offset []byte
+		name, names, _ = bytes.Cut(names, []byte{','})
+		offset, offsets, _ = bytes.Cut(offsets, []byte{','})
+		n, err := strconv.ParseInt(string(offset), 10, 64)
+		if err != nil || !message.IsLMQ(string(name)) {
+			continue
+		}
+		d.putUnit(d.s.queues.ensure(name, 0), n, u)
+	}
+}

@@ -1,0 +1,281 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+
+	"mqx/message"
+	"mqx/store/commitlog"
+	"mqx/store/consumequeue"
+)
+
+// headBytes are enough of a record to read its store time.
+const headBytes = 76
+
+// ErrNoRecord says that no readable record starts at a physical offset.
+var ErrNoRecord = errors.New("no record at this physical offset")
+
+// Boundary says which side of a time OffsetByTime looks for.
+type Boundary int8
+
+// Lower finds the first message stored at or after the time, Upper the last at or before it.
+const (
+	Lower Boundary = iota
+	Upper
+)
+
+// MinOffset is the smallest queue offset that can be read, 0 for an unknown queue.
+func (s *Store) MinOffset(topic string, queueID int32) int64 {
+	if q := s.queues.get(topic, queueID); q != nil {
+		return q.minOffset()
+	}
+	return 0
+}
+
+// MaxOffset is the next queue offset to be dispatched, 0 for an unknown queue.
+func (s *Store) MaxOffset(topic string, queueID int32) int64 {
+	if q := s.queues.get(topic, queueID); q != nil {
+		return q.maxOffset()
+	}
+	return 0
+}
+
+// OffsetByTime finds a queue offset by store time in milliseconds. Beyond the end it is the
+// max offset (Lower) or the last message (Upper); before the start the min offset (Lower) or 0 (Upper).
+// An unknown queue gives 0. Of a batch queue it is the first offset of a record, and the last record beyond the end.
+func (s *Store) OffsetByTime(topic string, queueID int32, timestampMs int64, b Boundary) (int64, error) {
+	q := s.queues.get(topic, queueID)
+	if q == nil || !q.exists() {
+		return 0, nil
+	}
+	if batch := q.batch.Load(); batch != nil {
+		return batchOffsetByTime(batch, timestampMs, b)
+	}
+	c := q.cq.Load()
+	low, high := c.Min(), c.Max()
+	if b == Lower {
+		return s.firstAt(c, low, high, func(t int64) bool { return t >= timestampMs })
+	}
+	off, err := s.firstAt(c, low, high, func(t int64) bool { return t > timestampMs })
+	if err != nil || off == low {
+		return 0, err
+	}
+	return off - 1, nil
+}
+
+// firstAt returns the first offset in [lo, hi) whose store time satisfies reached, hi for none. Units without a
+// readable record count as the next one that has one.
+func (s *Store) firstAt(c *consumequeue.Queue, lo, hi int64, reached func(int64) bool) (int64, error) {
+	end := hi
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		t, err := s.timeFrom(c, mid, end)
+		if err != nil {
+			return 0, err
+		}
+		if reached(t) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return lo, nil
+}
+
+// timeFrom is the store time of the first readable record in [off, hi), the end of time for none.
+func (s *Store) timeFrom(c *consumequeue.Queue, off, hi int64) (int64, error) {
+	for off < hi {
+		u, err := c.At(off)
+		if errors.Is(err, consumequeue.ErrNoUnits) {
+			off = c.NextFile(off)
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if !u.IsFiller() {
+			t, err := s.storeTimeAtPhys(u.Phys)
+			if err == nil {
+				return t, nil
+			}
+			if !errors.Is(err, commitlog.ErrOutOfRange) && !errors.Is(err, ErrNoRecord) {
+				return 0, err
+			}
+			if errors.Is(err, commitlog.ErrOutOfRange) { // a missing file: to the first unit behind it
+				next, err := c.Search(s.nextFileStart(u.Phys))
+				if err != nil {
+					return 0, err
+				}
+				off = max(next, off+1)
+				continue
+			}
+		}
+		off++
+	}
+	return math.MaxInt64, nil
+}
+
+func batchOffsetByTime(b *consumequeue.BatchQueue, timestampMs int64, side Boundary) (int64, error) {
+	first, next := b.Units()
+	if first == next {
+		return 0, nil
+	}
+	n, err := b.Find(func(u consumequeue.BatchUnit) bool {
+		return u.StoreTime < timestampMs || side == Upper && u.StoreTime == timestampMs
+	})
+	if err != nil {
+		return 0, err
+	}
+	if side == Upper && n > first || n == next {
+		n--
+	}
+	u, err := b.Unit(n)
+	return u.Base, err
+}
+
+// storeTimeAtPhys reads the store time of the record at a physical offset.
+func (s *Store) storeTimeAtPhys(phys int64) (int64, error) {
+	var b [headBytes]byte
+	if err := s.log.ReadAt(b[:], phys); err != nil {
+		return 0, err
+	}
+	if _, magic, err := message.PeekRecord(b[:]); err != nil || magic == message.MagicBlank || message.PhysicalOffsetOf(b[:]) != phys {
+		return 0, ErrNoRecord
+	}
+	return message.StoreTimestampOf(b[:]), nil
+}
+
+// StoreTimeAt is the store time in milliseconds of the message at a queue offset, -1 when there is none.
+func (s *Store) StoreTimeAt(topic string, queueID int32, offset int64) int64 {
+	phys, ok := s.physAt(topic, queueID, offset)
+	if !ok {
+		return -1
+	}
+	t, err := s.storeTimeAtPhys(phys)
+	if err != nil {
+		return -1
+	}
+	return t
+}
+
+// EarliestTime is the store time of the oldest message of a queue, -1 when there is none.
+func (s *Store) EarliestTime(topic string, queueID int32) int64 {
+	return s.StoreTimeAt(topic, queueID, s.MinOffset(topic, queueID))
+}
+
+// physAt is the physical offset of the message at a queue offset.
+func (s *Store) physAt(topic string, queueID int32, offset int64) (phys int64, ok bool) {
+	q := s.queues.get(topic, queueID)
+	if q == nil {
+		return 0, false
+	}
+	if b := q.batch.Load(); b != nil {
+		n, err := b.Find(func(u consumequeue.BatchUnit) bool { return u.Next() <= offset })
+		if err != nil {
+			return 0, false
+		}
+		u, err := b.Unit(n)
+		return u.Phys, err == nil && u.Base <= offset
+	}
+	c := q.cq.Load()
+	if c == nil || offset < c.Min() {
+		return 0, false
+	}
+	u, err := c.At(offset)
+	return u.Phys, err == nil && !u.IsFiller()
+}
+
+// RecordAt returns a copy of the record at a physical offset. Errors: ErrNoRecord when no
+// record starts there, or that of the disk.
+func (s *Store) RecordAt(physicalOffset int64) ([]byte, error) {
+	rec, err := s.recordAt(physicalOffset)
+	if errors.Is(err, commitlog.ErrOutOfRange) {
+		return nil, fmt.Errorf("%w: %d is outside the log from %d to %d", ErrNoRecord, physicalOffset, s.log.Min(), s.log.End())
+	}
+	return rec, err
+}
+
+func (s *Store) recordAt(phys int64) (message.View, error) {
+	var head [message.BlankLen]byte
+	if err := s.log.ReadAt(head[:], phys); err != nil {
+		return nil, err
+	}
+	size, magic, err := message.PeekRecord(head[:])
+	if err != nil || magic == message.MagicBlank || int(size) > s.cfg.MaxMessageBytes+maxForeignRecord {
+		return nil, fmt.Errorf("%w: %d", ErrNoRecord, phys)
+	}
+	b := make([]byte, size)
+	if err := s.log.ReadAt(b, phys); err != nil {
+		return nil, err
+	}
+	v, err := message.ParseView(b, message.DecodeOptions{})
+	if err != nil || v.PhysicalOffset() != phys {
+		return nil, fmt.Errorf("%w: %d", ErrNoRecord, phys)
+	}
+	return v, nil
+}
+
+// maxForeignRecord is how much longer than maxMessageSize a record may be that was written under another limit.
+const maxForeignRecord = 32 << 20
+
+// QueueInfo is one consume queue.
+type QueueInfo struct {
+	Topic    string
+	QueueID  int32
+	Min, Max int64 // queue offsets, Max exclusive
+}
+
+// Queues lists the consume queues, in no particular order.
+func (s *Store) Queues() iter.Seq[QueueInfo] {
+	return func(yield func(QueueInfo) bool) {
+		for q := range s.queues.all {
+			if q.exists() && !yield(QueueInfo{q.topic, q.id, q.minOffset(), q.maxOffset()}) {
+				return
+			}
+		}
+	}
+}
+
+// Units returns up to n units of a queue from an offset on; of a batch queue, one for each record.
+func (s *Store) Units(topic string, queueID int32, from int64, n int) ([]Unit, error) {
+	q := s.queues.get(topic, queueID)
+	if q == nil || !q.exists() || n <= 0 {
+		return nil, nil
+	}
+	var out []Unit
+	if b := q.batch.Load(); b != nil {
+		i, err := b.Find(func(u consumequeue.BatchUnit) bool { return u.Next() <= from })
+		if err != nil {
+			return nil, err
+		}
+		for _, next := b.Units(); i < next && len(out) < n; i++ {
+			u, err := b.Unit(i)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, Unit{u.Base, u.Phys, u.Size, u.TagsCode})
+		}
+		return out, nil
+	}
+	c := q.cq.Load()
+	for off := max(from, c.Min()); off < c.Max() && len(out) < n; off++ {
+		u, err := c.At(off)
+		if errors.Is(err, consumequeue.ErrNoUnits) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Unit{off, u.Phys, u.Size, u.TagsCode})
+	}
+	return out, nil
+}
+
+// InMemory reports whether the record at a queue offset lies within accessMessageInMemoryMaxRatio of memory from the
+// end of the log; false when there is none.
+func (s *Store) InMemory(topic string, queueID int32, offset int64) bool {
+	phys, ok := s.physAt(topic, queueID, offset)
+	return ok && s.log.End()-phys <= s.memoryBytes
+}

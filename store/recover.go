@@ -1,0 +1,466 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"mqx/message"
+	"mqx/store/commitlog"
+	"mqx/store/consumequeue"
+)
+
+// recovery is one start: what is on disk, what has to be built again, and the walk over the log that does it. The rules
+// are docs/format/recovery.md.
+type recovery struct {
+	s     *Store
+	dirty bool
+	ckpt  Checkpoint
+	stop  *cleanStop // nil when there is none or it does not agree with the log
+
+	broken map[*queue]bool // queues with files missing between others
+	max    map[*queue]int64
+	end    commitlog.WalkEnd
+	skips  int // findings of rot and holes in the range that was walked
+}
+
+// recoveryPass is one walk over the log that gives units to queues.
+type recoveryPass struct {
+	only   map[*queue]bool  // nil: all queues
+	strict bool             // what a queue lacks may lie before the place where the walk began
+	short  map[*queue]int64 // strict: queues that lack units, and the position behind their last one
+}
+
+// wants reports whether a unit is to be put into a queue in this pass.
+func (p *recoveryPass) wants(q *queue, off, next int64, lastEnd func() int64) bool {
+	if p.only != nil && !p.only[q] {
+		return false
+	}
+	if !p.strict || off <= next {
+		return true
+	}
+	if _, known := p.short[q]; !known {
+		p.short[q] = lastEnd()
+	}
+	return false
+}
+
+// loadQueues opens all queue directories, several at a time.
+func (s *Store) loadQueues(broken map[*queue]bool) error {
+	found, err := s.cqs.List(s.cqs.Dir())
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var errs []error
+	work := make(chan consumequeue.Found)
+	var wg sync.WaitGroup
+	for range min(8, 2*runtime.GOMAXPROCS(0)) {
+		wg.Go(func() {
+			for f := range work {
+				c, fs, whole, err := s.cqs.Load(f)
+				mu.Lock()
+				if err != nil {
+					errs = append(errs, err)
+				} else {
+					q := s.queues.ensure([]byte(f.Topic), f.QueueID)
+					q.cq.Store(c)
+					if !whole {
+						broken[q] = true
+					}
+				}
+				mu.Unlock()
+				for _, x := range fs {
+					s.find(Finding{FindQueueFile, x.Path, x.Offset, x.What})
+				}
+			}
+		})
+	}
+	for _, f := range found {
+		work <- f
+	}
+	close(work)
+	wg.Wait()
+	if err := errors.Join(errs[:min(len(errs), 4)]...); err != nil {
+		return err
+	}
+	return s.loadSpecialQueues()
+}
+
+// loadSpecialQueues opens batch queues and extension files.
+func (s *Store) loadSpecialQueues() error {
+	found, err := s.cqs.List(s.cqs.BatchDir())
+	if err != nil {
+		return err
+	}
+	for _, f := range found {
+		b, err := s.cqs.LoadBatch(f)
+		if err != nil {
+			return err
+		}
+		s.queues.ensure([]byte(f.Topic), f.QueueID).batch.Store(b)
+	}
+	if found, err = s.cqs.List(s.cqs.ExtDir()); err != nil {
+		return err
+	}
+	for _, f := range found {
+		e, err := s.cqs.LoadExt(f)
+		if err != nil {
+			return err
+		}
+		if q := s.queues.get(f.Topic, f.QueueID); q != nil && e != nil {
+			q.ext.Store(e)
+		}
+	}
+	return nil
+}
+
+// lastEnd is the physical offset behind the last record of a queue.
+func (q *queue) lastEnd() int64 {
+	if b := q.batch.Load(); b != nil {
+		return b.LastEnd()
+	}
+	if c := q.cq.Load(); c != nil {
+		return c.LastEnd()
+	}
+	return 0
+}
+
+// checkRanges refuses a log and queues that cannot belong together: a moved path, a directory of another store (N009).
+func (s *Store) checkRanges() error {
+	files, err := s.log.Files()
+	if err != nil {
+		return err
+	}
+	logMin, logEnd := int64(0), int64(0)
+	if len(files) > 0 {
+		logMin, logEnd = files[0].Start, files[len(files)-1].Start+files[len(files)-1].Size
+	}
+	last, some := int64(0), false
+	first := int64(-1)
+	for q := range s.queues.all {
+		end := q.lastEnd()
+		if end == 0 {
+			continue
+		}
+		some = true
+		last = max(last, end)
+		if c := q.cq.Load(); c != nil {
+			if u, err := c.At(c.Min()); err == nil && !u.IsFiller() && (first < 0 || u.Phys < first) {
+				first = u.Phys
+			}
+		} else {
+			first = 0
+		}
+	}
+	if !some || len(files) > 0 && last > logMin && first < logEnd {
+		return nil
+	}
+	logText := "is empty"
+	if len(files) > 0 {
+		logText = fmt.Sprintf("holds offsets %d to %d", logMin, logEnd)
+	}
+	return &LayoutError{Dir: s.cfg.RootDir,
+		What: fmt.Sprintf("commit log %q %s, but consume queues %q point to offsets up to %d", s.cfg.commitLogDir(), logText, s.cqs.Dir(), last),
+		Hint: "give storePathCommitLog the directory that belongs to these queues, or move the queues away to have them built again from the log"}
+}
+
+// recover brings log and queues into step and sets the end of the log.
+func (r *recovery) recover() error {
+	s := r.s
+	began := time.Now()
+	r.readStop()
+	var err error
+	switch {
+	case r.dirty:
+		pid, _ := readPID(s.cfg.FS, s.cfg.RootDir)
+		s.find(Finding{FindDirtyStop, abortName, -1, fmt.Sprintf("the store was not closed by the process that had it open (pid %d); the log is searched back to the checkpoint", pid)})
+		err = r.scan(r.dirtyStart())
+	case r.stop != nil:
+		err = r.verifyStop()
+	default:
+		err = r.scan(r.cleanStart())
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.settleQueues(); err != nil {
+		return err
+	}
+	s.cfg.Logger.Info("store: recovered", "dirty", r.dirty, "log_min", s.log.Min(), "log_end", s.log.End(),
+		"records_read", r.end.Records, "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// readStop takes in the note of the last orderly stop and removes it: it is true once.
+func (r *recovery) readStop() {
+	s := r.s
+	path := filepath.Join(s.cfg.RootDir, ownDir, stopName)
+	b, err := readState(s.cfg.FS, path, stopHead)
+	if err == nil && !r.dirty {
+		if r.stop, err = decodeCleanStop(b); err != nil {
+			r.stop = nil
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.find(Finding{FindStateUnreadable, path, -1, fmt.Sprintf("the note of the last stop is not used: %v", err)})
+	}
+}
+
+// walk reads the log from a position to its end and gives its records to the queues.
+func (r *recovery) walk(from int64, pass *recoveryPass) (commitlog.WalkEnd, error) {
+	s, d := r.s, r.s.dispatcher
+	d.rec = pass
+	defer func() { d.rec = nil }()
+	count := int64(0)
+	report := func(f commitlog.Finding) error {
+		r.skips++
+		return s.reportLog(f)
+	}
+	lastLog := time.Now()
+	end, err := s.log.Walk(from, commitlog.WalkOptions{
+		VerifyBody: s.cfg.CheckCRCOnRecover, VerifyProp: s.cfg.ForceVerifyPropCRC, OnFinding: report,
+	}, func(off int64, rec message.View) error {
+		d.put(off, rec)
+		d.lastStart, d.lastEnd, d.lastStore = off, off+int64(len(rec)), rec.StoreTimestamp()
+		if count++; count%1024 == 0 {
+			if now := time.Now(); now.Sub(lastLog) > 2*time.Second {
+				lastLog = now
+				s.cfg.Logger.Info("store: recovery goes on", "phys_offset", off, "records", count)
+			}
+			if s.cqs.Pending() >= pendingSoft {
+				return s.cqs.WriteOut()
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return end, fmt.Errorf("cannot recover store: %w", err)
+	}
+	return end, nil
+}
+
+// scan builds the queues again from a position on. When a queue turns out to lack units of records before that position,
+// the log is walked again for those queues, from where the earliest of them ends.
+func (r *recovery) scan(from int64) error {
+	s := r.s
+	if err := r.reset(from); err != nil {
+		return err
+	}
+	logMin := s.log.Min()
+	pass := &recoveryPass{strict: from > logMin, short: map[*queue]int64{}}
+	for q := range r.broken {
+		pass.short[q] = q.lastEnd()
+	}
+	if !pass.strict {
+		clear(pass.short)
+	}
+	end, err := r.walk(from, pass)
+	if err != nil {
+		return err
+	}
+	r.end = end
+	if err := r.endLog(end); err != nil {
+		return err
+	}
+	return r.fillShort(pass.short, from)
+}
+
+// fillShort builds the queues that lack units, from where the earliest ends. It reads the log up to its end once more.
+func (r *recovery) fillShort(short map[*queue]int64, before int64) error {
+	if len(short) == 0 {
+		return nil
+	}
+	logMin := r.s.log.Min()
+	only, from := map[*queue]bool{}, before
+	for q, end := range short {
+		only[q] = true
+		from = min(from, max(end, logMin))
+		r.s.find(Finding{FindQueueBehind, "", end, fmt.Sprintf("queue %s/%d ends at queue offset %d and lacks units of older records; it is built again from the log at %d", q.topic, q.id, q.maxOffset(), max(end, logMin))})
+	}
+	_, err := r.walk(from, &recoveryPass{only: only})
+	return err
+}
+
+// reset drops the units of records from a position on, to give them again.
+func (r *recovery) reset(from int64) error {
+	for q := range r.s.queues.all {
+		r.max[q] = q.maxOffset()
+		var err error
+		if b := q.batch.Load(); b != nil {
+			err = b.Reset(from)
+		} else if c := q.cq.Load(); c != nil {
+			_, err = c.Reset(from)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot recover consume queues: %w", err)
+		}
+	}
+	return nil
+}
+
+// endLog sets the end of the log. A broken end is cut and kept in mqx/salvage.
+func (r *recovery) endLog(end commitlog.WalkEnd) error {
+	s := r.s
+	if end.Last >= 0 {
+		s.log.FloorStoreTime(end.LastStore)
+	}
+	if end.Reason != commitlog.EndTorn {
+		return s.log.SetEnd(end.Offset)
+	}
+	dir := filepath.Join(s.cfg.RootDir, ownDir, salvageDir)
+	s.find(Finding{FindTornTail, end.Path, end.Offset, fmt.Sprintf("the log ends in bytes that are no whole record (%v); they were cut and kept in %s/%s", end.Err, ownDir, salvageDir)})
+	return s.log.Truncate(end.Offset, dir)
+}
+
+// dirtyStart is where the log has to be searched from after a dirty stop: the newest file that begins before the
+// checkpoint, at most CommitLogRecoverMaxNum files back.
+func (r *recovery) dirtyStart() int64 {
+	return r.startFile(func(start, storeTime int64) bool {
+		if r.ckpt.LogicsPhysOffset > 0 {
+			return start <= r.ckpt.LogicsPhysOffset
+		}
+		return r.ckpt.LogicsTime > 0 && storeTime <= r.ckpt.LogicsTime
+	})
+}
+
+// cleanStart is where the log has to be searched from after a clean stop that left no note: the newest file that begins
+// before the newest record with a unit.
+func (r *recovery) cleanStart() int64 {
+	last := int64(0)
+	for q := range r.s.queues.all {
+		last = max(last, q.lastEnd())
+	}
+	return r.startFile(func(start, _ int64) bool { return start < last })
+}
+
+// startFile is the start of the newest file for which match holds, of its first record; the oldest one to look at when
+// it holds for none. When there are no queues at all they have to be built from the start of the log.
+func (r *recovery) startFile(match func(start, storeTime int64) bool) int64 {
+	s := r.s
+	files, err := s.log.Files()
+	if err != nil || len(files) == 0 {
+		return s.log.Min()
+	}
+	some := false
+	for q := range s.queues.all {
+		some = some || q.exists()
+	}
+	if !some {
+		return files[0].Start
+	}
+	oldest := max(0, len(files)-s.cfg.CommitLogRecoverMaxNum)
+	for i := len(files) - 1; i > oldest; i-- {
+		if rec, err := s.recordAt(files[i].Start); err == nil && rec.StoreTimestamp() > 0 && match(files[i].Start, rec.StoreTimestamp()) {
+			return files[i].Start
+		}
+	}
+	return files[oldest].Start
+}
+
+// verifyStop checks the note of the last stop against the disk. What agrees is not searched again: a start takes no
+// longer for a longer log.
+func (r *recovery) verifyStop() error {
+	s, note := r.s, r.stop
+	from := note.lastStart
+	if from < 0 || from < s.log.Min() {
+		from = max(s.log.Min(), min(note.logEnd, note.logMin))
+	}
+	end, err := s.log.Walk(from, commitlog.WalkOptions{VerifyBody: true}, func(off int64, rec message.View) error {
+		s.dispatcher.lastStart, s.dispatcher.lastEnd, s.dispatcher.lastStore = off, off+int64(len(rec)), rec.StoreTimestamp()
+		return nil
+	})
+	agrees := err == nil && end.Reason == commitlog.EndOfData && end.Offset == note.logEnd && s.log.Min() == note.logMin &&
+		end.Records == min(1, note.lastStart+1)
+	if !agrees {
+		r.stop = nil
+		s.find(Finding{FindStateUnreadable, filepath.Join(ownDir, stopName), -1, fmt.Sprintf("the log was changed since the last stop: it ended at %d; it is searched", note.logEnd)})
+		return r.scan(r.cleanStart())
+	}
+	r.end = end
+	if err := r.endLog(end); err != nil {
+		return err
+	}
+	short := map[*queue]int64{}
+	for k, want := range note.queues {
+		q := s.queues.ensure([]byte(k.topic), k.id)
+		if !q.exists() || q.maxOffset() != want.max || q.lastEnd() != want.lastEnd || r.broken[q] {
+			short[q] = q.lastEnd()
+		}
+	}
+	for q := range s.queues.all {
+		r.max[q] = q.maxOffset()
+		if _, bad := short[q]; !bad && !r.broken[q] {
+			continue
+		}
+		short[q] = q.lastEnd()
+	}
+	return r.fillShort(short, s.log.End())
+}
+
+// settleQueues cuts the queues at the end of the log, corrects their minimum, and sets the counters of new messages.
+func (r *recovery) settleQueues() error {
+	s := r.s
+	logMin, logEnd := s.log.Min(), s.log.End()
+	if err := s.cqs.WriteOut(); err != nil {
+		return fmt.Errorf("cannot recover consume queues: %w", err)
+	}
+	for q := range s.queues.all {
+		if err := r.settleQueue(q, logMin, logEnd); err != nil {
+			return fmt.Errorf("cannot recover consume queues: %w", err)
+		}
+		q.counter.Set(q.maxOffset())
+	}
+	return nil
+}
+
+func (r *recovery) settleQueue(q *queue, logMin, logEnd int64) error {
+	s := r.s
+	if b := q.batch.Load(); b != nil {
+		if b.LastEnd() > logEnd {
+			if err := b.Reset(logEnd); err != nil {
+				return err
+			}
+		}
+		return errors.Join(b.Finish(), b.CorrectMin(logMin))
+	}
+	c := q.cq.Load()
+	if c == nil {
+		return nil
+	}
+	if c.LastEnd() > logEnd {
+		if _, err := c.Reset(logEnd); err != nil {
+			return err
+		}
+	}
+	if r.skips > 0 {
+		// Offsets of records that could not be read are not given out again.
+		n, err := c.KeepDropped(logEnd)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			s.find(Finding{FindQueueGap, "", -1, fmt.Sprintf("queue %s/%d: the records of its last %d offsets cannot be read; the offsets stay used", q.topic, q.id, n)})
+		}
+	}
+	was, now := r.max[q], c.Max()
+	switch {
+	case now > was:
+		s.find(Finding{FindQueueBehind, "", -1, fmt.Sprintf("queue %s/%d ended at queue offset %d; %d units were built from the log", q.topic, q.id, was, now-was)})
+	case now < was:
+		s.find(Finding{FindQueueAhead, "", logEnd, fmt.Sprintf("queue %s/%d had units up to queue offset %d; %d units behind the end of the log were cut", q.topic, q.id, was, was-now)})
+	}
+	if err := s.cqs.Finish(c); err != nil {
+		return err
+	}
+	return c.CorrectMin(logMin)
+}
+
+// confirmPhys is what recovery writes into the checkpoint as the start of the last valid record.
+func (r *recovery) confirmPhys() int64 {
+	return max(0, r.s.dispatcher.lastStart)
+}

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"mqx/internal/vfs"
+)
+
+// A state file is text: a head line, lines of fields, and the CRC-32 of everything before as the last line.
+
+var errStateFile = errors.New("not a state file, or damaged")
+
+// writeState makes a state file durable.
+func writeState(fsys vfs.FS, path, head string, body []byte) error {
+	b := append([]byte(head+"\n"), body...)
+	b = fmt.Appendf(b, "crc32 %08x\n", crc32.ChecksumIEEE(b))
+	if err := fsys.MkdirAll(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	if err := vfs.WriteFileDurable(fsys, path, b); err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	return fsys.SyncDir(filepath.Dir(filepath.Dir(path)))
+}
+
+// readState reads a state file and checks it. Errors: fs.ErrNotExist, errStateFile, or the one of the disk.
+func readState(fsys vfs.FS, path, head string) ([]byte, error) {
+	b, err := vfs.ReadFile(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	i := bytes.LastIndex(bytes.TrimSuffix(b, []byte{'\n'}), []byte{'\n'}) + 1
+	if string(b[i:]) != fmt.Sprintf("crc32 %08x\n", crc32.ChecksumIEEE(b[:i])) || !bytes.HasPrefix(b[:i], []byte(head+"\n")) {
+		return nil, errStateFile
+	}
+	return b[len(head)+1 : i], nil
+}
+
+const (
+	stopName = "stopped"
+	stopHead = "mqx clean stop 1"
+
+	deletedName = "deleted-topics"
+	deletedHead = "mqx deleted topics 1"
+)
+
+// cleanStop says how an orderly stop left the store, so that the next start has nothing to search for. It is removed
+// at start, and believed only where the disk agrees with it.
+type cleanStop struct {
+	logMin, logEnd int64
+	lastStart      int64 // of the last record, -1 for none
+	indexPhys      int64 // last record in the index, -1 for none
+	indexed        int64 // the index covers the log up to here
+	queues         map[stopKey]stopQueue
+}
+
+type stopKey struct {
+	topic string
+	id    int32
+}
+
+type stopQueue struct{ max, lastEnd int64 }
+
+func (c *cleanStop) encode() []byte {
+	var b []byte
+	b = fmt.Appendf(b, "log %d %d %d\nindex %d %d\n", c.logMin, c.logEnd, c.lastStart, c.indexPhys, c.indexed)
+	for k, q := range c.queues {
+		b = append(b, "queue "...)
+		for _, n := range [...]int64{int64(k.id), q.max, q.lastEnd} {
+			b = append(strconv.AppendInt(b, n, 10), ' ')
+		}
+		b = append(append(b, k.topic...), '\n')
+	}
+	return b
+}
+
+func decodeCleanStop(b []byte) (*cleanStop, error) {
+	c := &cleanStop{queues: map[stopKey]stopQueue{}}
+	for line := range strings.Lines(string(b)) {
+		kind, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		switch kind {
+		case "log":
+			if _, err := fmt.Sscan(rest, &c.logMin, &c.logEnd, &c.lastStart); err != nil {
+				return nil, errStateFile
+			}
+		case "index":
+			if _, err := fmt.Sscan(rest, &c.indexPhys, &c.indexed); err != nil {
+				return nil, errStateFile
+			}
+		case "queue":
+			fields := strings.SplitN(rest, " ", 4)
+			if len(fields) != 4 {
+				return nil, errStateFile
+			}
+			var n [3]int64
+			for i := range n {
+				v, err := strconv.ParseInt(fields[i], 10, 64)
+				if err != nil {
+					return nil, errStateFile
+				}
+				n[i] = v
+			}
+			c.queues[stopKey{fields[3], int32(n[0])}] = stopQueue{n[1], n[2]}
+		}
+	}
+	return c, nil
+}
+
+// deletedTopics remembers up to where in the log the records of deleted topics are not to be dispatched again. It is
+// safe to share.
+type deletedTopics struct {
+	mu struct {
+		sync.RWMutex
+		upTo map[string]int64
+	}
+}
+
+// covers reports whether a record of a topic at phys was deleted with it.
+func (d *deletedTopics) covers(topic []byte, phys int64) bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.mu.upTo) > 0 && phys < d.mu.upTo[string(topic)]
+}
+
+func (d *deletedTopics) add(topic string, upTo int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.upTo == nil {
+		d.mu.upTo = map[string]int64{}
+	}
+	d.mu.upTo[topic] = upTo
+}
+
+// load reads the file in a store directory.
+func (d *deletedTopics) load(fsys vfs.FS, root string) error {
+	b, err := readState(fsys, filepath.Join(root, ownDir, deletedName), deletedHead)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewScanner(bytes.NewReader(b))
+	for lines.Scan() {
+		n, topic, _ := strings.Cut(lines.Text(), " ")
+		upTo, err := strconv.ParseInt(n, 10, 64)
+		if err != nil {
+			return errStateFile
+		}
+		d.add(topic, upTo)
+	}
+	return lines.Err()
+}
+
+// save makes the table durable, without topics whose records have all left the log.
+func (d *deletedTopics) save(fsys vfs.FS, root string, logMin int64) error {
+	d.mu.Lock()
+	var b []byte
+	for topic, upTo := range d.mu.upTo {
+		if upTo <= logMin {
+			delete(d.mu.upTo, topic)
+			continue
+		}
+		b = fmt.Appendf(b, "%d %s\n", upTo, topic)
+	}
+	d.mu.Unlock()
+	return writeState(fsys, filepath.Join(root, ownDir, deletedName), deletedHead, b)
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"mqx/store/commitlog"
+	"mqx/store/consumequeue"
+)
+
+// queue is one queue of a topic: the counter that numbers new messages, and the consume queue, which begins to exist with
+// the first unit.
+type queue struct {
+	topic   string
+	id      int32
+	counter commitlog.Counter // owned by the append lock
+	cq      atomic.Pointer[consumequeue.Queue]
+	batch   atomic.Pointer[consumequeue.BatchQueue] // instead of cq
+	ext     atomic.Pointer[consumequeue.Ext]
+}
+
+func (q *queue) minOffset() int64 {
+	if b := q.batch.Load(); b != nil {
+		return b.Min()
+	}
+	if c := q.cq.Load(); c != nil {
+		return c.Min()
+	}
+	return 0
+}
+
+func (q *queue) maxOffset() int64 {
+	if b := q.batch.Load(); b != nil {
+		return b.Max()
+	}
+	if c := q.cq.Load(); c != nil {
+		return c.Max()
+	}
+	return 0
+}
+
+// exists reports whether there is a consume queue.
+func (q *queue) exists() bool { return q.cq.Load() != nil || q.batch.Load() != nil }
+
+// tableShards is a power of two.
+const tableShards = 16
+
+// table is all queues by topic and number. It is safe to share.
+type table struct {
+	shards [tableShards]tableShard
+}
+
+type tableShard struct {
+	sync.RWMutex
+	topics map[string]*topicQueues
+}
+
+// topicQueues is the queues of a topic, sorted by number; the slice is replaced, never changed.
+type topicQueues struct {
+	list atomic.Pointer[[]*queue]
+}
+
+func newTable() *table {
+	t := &table{}
+	for i := range t.shards {
+		t.shards[i].topics = map[string]*topicQueues{}
+	}
+	return t
+}
+
+func shardOf[T ~string | ~[]byte](topic T) int {
+	n := len(topic)
+	if n == 0 {
+		return 0
+	}
+	return (n + int(topic[n-1]) + 5*int(topic[n/2])) & (tableShards - 1)
+}
+
+// get returns a queue, nil when it is unknown.
+func (t *table) get(topic string, id int32) *queue {
+	s := &t.shards[shardOf(topic)]
+	s.RLock()
+	q := s.topics[topic]
+	s.RUnlock()
+	return q.find(id)
+}
+
+// getBytes is get without making a string.
+func (t *table) getBytes(topic []byte, id int32) *queue {
+	s := &t.shards[shardOf(topic)]
+	s.RLock()
+	q := s.topics[string(topic)]
+	s.RUnlock()
+	return q.find(id)
+}
+
+func (q *topicQueues) find(id int32) *queue {
+	if q == nil {
+		return nil
+	}
+	list := *q.list.Load()
+	if int(id) < len(list) && id >= 0 && list[id].id == id {
+		return list[id]
+	}
+	i, ok := slices.BinarySearchFunc(list, id, byID)
+	if !ok {
+		return nil
+	}
+	return list[i]
+}
+
+func byID(q *queue, id int32) int { return cmp.Compare(q.id, id) }
+
+// ensure returns a queue, making it when it is unknown. It makes nothing on disk.
+func (t *table) ensure(topic []byte, id int32) *queue {
+	if q := t.getBytes(topic, id); q != nil {
+		return q
+	}
+	s := &t.shards[shardOf(topic)]
+	s.Lock()
+	defer s.Unlock()
+	queues := s.topics[string(topic)]
+	name := ""
+	var list []*queue
+	if queues == nil {
+		queues = &topicQueues{}
+		name = string(topic)
+		s.topics[name] = queues
+	} else {
+		list = *queues.list.Load()
+		name = list[0].topic
+	}
+	i, ok := slices.BinarySearchFunc(list, id, byID)
+	if ok {
+		return list[i]
+	}
+	q := &queue{topic: name, id: id}
+	list = slices.Insert(slices.Clone(list), i, q)
+	queues.list.Store(&list)
+	return q
+}
+
+// remove takes a topic out and returns its queues.
+func (t *table) remove(topic string) []*queue {
+	s := &t.shards[shardOf(topic)]
+	s.Lock()
+	defer s.Unlock()
+	queues := s.topics[topic]
+	if queues == nil {
+		return nil
+	}
+	delete(s.topics, topic)
+	return *queues.list.Load()
+}
+
+// all calls yield for every queue, topic by topic.
+func (t *table) all(yield func(*queue) bool) {
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.RLock()
+		topics := make([]*topicQueues, 0, len(s.topics))
+		for _, q := range s.topics {
+			topics = append(topics, q)
+		}
+		s.RUnlock()
+		for _, q := range topics {
+			for _, q := range *q.list.Load() {
+				if !yield(q) {
+					return
+				}
+			}
+		}
+	}
+}
