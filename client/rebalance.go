@@ -131,7 +131,9 @@ func (c *Consumer) acquire(ctx context.Context, q remoting.MessageQueue) {
 }
 
 // startOffset is where reading a queue begins: the committed offset, else what
-// ConsumeFrom says.
+// ConsumeFrom says. The latter is committed soon, before any message was taken: a
+// member that joins at the end and dies must not lose what comes until it is back
+// (the Java client starts anew from the end then).
 func (c *Consumer) startOffset(ctx context.Context, q remoting.MessageQueue) (offset, stored int64, err error) {
 	if !c.cfg.Broadcast {
 		offset, err = c.core.committed(ctx, c.cfg.Group, q)
