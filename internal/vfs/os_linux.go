@@ -51,8 +51,3 @@ func (f *osFile) NextData(off int64) (int64, error) {
 	}
 	return 0, &os.PathError{Op: "lseek", Path: f.Name(), Err: err}
 }
-
-// DropCache asks the kernel to forget the pages of the file (posix_fadvise DONTNEED); unsynced pages stay.
-func (f *osFile) DropCache() error {
-	return unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
-}

@@ -18,6 +18,8 @@ var (
 	ErrFailed = errors.New("commit log refuses writes after a disk error")
 	// ErrFlushTimeout: the position was not durable in time. The record is in the log and may become durable.
 	ErrFlushTimeout = errors.New("flush did not finish in time")
+	// ErrCut: the position that was waited for was cut by Truncate.
+	ErrCut = errors.New("record was cut from the commit log")
 	// ErrClosed: the log is closed or closing.
 	ErrClosed = errors.New("commit log is closed")
 	// ErrReadOnly: the log was opened for reading.

@@ -64,7 +64,9 @@ func (l *Log) Expire(r ExpireRules) (ExpireResult, error) {
 
 // removeOldest takes the first file out of the list and from the disk.
 func (l *Log) removeOldest(s *segment, info FileInfo) error {
+	s.leaving.Store(true)
 	if err := l.cfg.FS.Remove(s.path); err != nil {
+		s.leaving.Store(false)
 		return fmt.Errorf("cannot remove expired commit log file: %w", err)
 	}
 	l.segMu.Lock()

@@ -293,6 +293,53 @@ func TestTruncateIsCrashSafe(t *testing.T) {
 	}
 }
 
+// Who waits for a record that is cut is told so, even when the log grows over its place later; and a cut that failed
+// can be tried again.
+func TestTruncateTellsWaitersAndCanBeRepeated(t *testing.T) {
+	x := newFixture(t, 4096)
+	mem := x.fs.(*vfs.Mem)
+	l := x.open()
+	var c commitlog.Counter
+	for range 12 {
+		mustAppend(t, l, one(t, 1000, &c))
+	}
+	var got []error
+	l.WaitFlushed(2000, func(err error) { got = append(got, err) })
+	l.WaitFlushed(l.End(), func(err error) { got = append(got, err) })
+	removals := 0
+	mem.Inject(func(op vfs.Op) error {
+		if op.Kind == vfs.OpRemove {
+			if removals++; removals == 2 {
+				return syscall.EIO
+			}
+		}
+		return nil
+	})
+	if err := l.Truncate(3000, ""); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("%v", err)
+	}
+	a := one(t, 100, &c)
+	if l.AppendBatch([]*commitlog.Append{a}); !errors.Is(a.Err, commitlog.ErrNotRecovered) {
+		t.Fatalf("append after half a cut: %v", a.Err)
+	}
+	mem.Inject(nil)
+	if err := l.Truncate(3000, ""); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 || !errors.Is(got[0], commitlog.ErrCut) {
+		t.Fatalf("waiters: %v", got)
+	}
+	for range 12 {
+		mustAppend(t, l, one(t, 1000, &c))
+	}
+	if err := l.Flush(); err != nil || len(got) != 2 || got[1] != nil {
+		t.Fatalf("waiters: %v, %v", got, err)
+	}
+	if n := len(files(t, l)); n != 4 {
+		t.Fatalf("%d files", n)
+	}
+}
+
 func TestTruncateKeepsWhatItCuts(t *testing.T) {
 	x := newFixture(t, 4096)
 	l := x.open()

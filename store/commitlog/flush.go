@@ -90,7 +90,7 @@ func (l *Log) flushTo(target int64) error {
 		if s.end() <= from || s.start >= target {
 			continue
 		}
-		if err := l.syncSegment(s); err != nil {
+		if err := l.syncSegment(s); err != nil && !s.leaving.Load() {
 			err = l.fail("sync", s.path, err)
 			l.completeAll(err)
 			return err

@@ -137,6 +137,7 @@ func TestFlushTimeout(t *testing.T) {
 		time.Sleep(8 * time.Second)
 		wait("c") // after 10 s; the first sync ends after 12, the second after 24
 		time.Sleep(30 * time.Second)
+		synctest.Wait()
 		want := []string{"a 5s true", "b 7s true", "c 15s true"}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
@@ -204,13 +205,16 @@ func TestAsyncFlushInterval(t *testing.T) {
 		})
 		mustAppend(t, l, one(t, 20<<10, &c)) // five pages: worth a sync after 500 ms
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		if want := []time.Duration{500 * time.Millisecond}; !slices.Equal(at, want) {
 			t.Fatalf("syncs of five pages at %v, want %v", at, want)
 		}
 		at, start = nil, time.Now()
 		time.Sleep(time.Second)
+		synctest.Wait()
 		mustAppend(t, l, one(t, 100, &c)) // less than four, but the last sync is longer ago than the thorough interval
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		if want := []time.Duration{1500 * time.Millisecond}; !slices.Equal(at, want) {
 			t.Fatalf("sync of little after a long pause at %v, want %v", at, want)
 		}
@@ -220,6 +224,7 @@ func TestAsyncFlushInterval(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(20 * time.Second)
+		synctest.Wait()
 		if want := []time.Duration{500 * time.Millisecond, 10500 * time.Millisecond}; !slices.Equal(at, want) {
 			t.Fatalf("syncs of little by little at %v, want %v", at, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,7 +21,7 @@ import (
 func openGolden(t *testing.T, variant string, readOnly bool) (l *commitlog.Log, dir string) {
 	t.Helper()
 	dir = filepath.Join(testkit.GoldenStore(t, variant), "commitlog")
-	l, err := commitlog.Open(commitlog.Config{Dir: dir, ReadOnly: readOnly, Clock: clock.NewManual(epoch)})
+	l, err := commitlog.Open(commitlog.Config{Dir: dir, ReadOnly: readOnly, Clock: clock.NewManual(epoch), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +220,7 @@ func cutAndReopen(t *testing.T, l *commitlog.Log, dir string, end commitlog.Walk
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l, err := commitlog.Open(commitlog.Config{Dir: dir})
+	l, err := commitlog.Open(commitlog.Config{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

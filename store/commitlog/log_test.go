@@ -294,3 +294,53 @@ func ExampleLog_errors() {
 	fmt.Println(err, errors.Is(err, commitlog.ErrFull))
 	// Output: cannot reserve space for commit log "/store/commitlog/0": no space left on device true
 }
+
+// The steady state allocates nothing: not per record, not per walk of a follower, not per view.
+func TestHotPathDoesNotAllocate(t *testing.T) {
+	x := newFixture(t, 16<<20)
+	x.cfg.FS, x.cfg.Dir = vfs.OS, t.TempDir()
+	l := x.open()
+	var c commitlog.Counter
+	as := []*commitlog.Append{one(t, 1000, &c), batch(t, &c, 500, 600), one(t, 100, &c)}
+	l.AppendNotify()
+	mustAppend(t, l, as...)
+	var pos int64
+	count := func(int64, message.View) error { return nil }
+	n := testing.AllocsPerRun(100, func() {
+		l.AppendBatch(as)
+		end, err := l.Walk(pos, commitlog.WalkOptions{Hot: true}, count)
+		if err != nil || as[2].Err != nil {
+			t.Fatal(err, as[2].Err)
+		}
+		pos = end.Offset
+		_, release, err := l.View(as[0].PhysicalOffset, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestLockHeld(t *testing.T) {
+	x := newFixture(t, 1<<20)
+	clk := clock.NewManual(epoch)
+	x.cfg.Clock = clk
+	l := x.open()
+	held := []time.Duration{l.LockHeld()}
+	x.fs.(*vfs.Mem).Inject(func(op vfs.Op) error {
+		if op.Kind == vfs.OpWrite {
+			clk.Advance(1500 * time.Millisecond)
+			held = append(held, l.LockHeld())
+		}
+		return nil
+	})
+	var c commitlog.Counter
+	mustAppend(t, l, one(t, 100, &c))
+	held = append(held, l.LockHeld())
+	if want := []time.Duration{0, 1500 * time.Millisecond, 0}; !slices.Equal(held, want) {
+		t.Fatalf("held %v, want %v", held, want)
+	}
+}

@@ -225,6 +225,31 @@ func TestExpire(t *testing.T) {
 	}
 }
 
+// A file that expires while it is being flushed is no disk error.
+func TestExpireDuringFlush(t *testing.T) {
+	x := newFixture(t, 4096)
+	mem := x.fs.(*vfs.Mem)
+	l := x.open()
+	var c commitlog.Counter
+	for range 12 {
+		mustAppend(t, l, one(t, 1000, &c))
+	}
+	mem.Inject(func(op vfs.Op) error {
+		if op.Kind != vfs.OpSync {
+			return nil
+		}
+		mem.Inject(nil)
+		res, err := l.Expire(commitlog.ExpireRules{Force: true})
+		if err != nil || len(res.Removed) != 2 {
+			t.Errorf("%+v, %v", res, err)
+		}
+		return nil
+	})
+	if err := l.Flush(); err != nil || l.Failed() != nil || l.Flushed() != l.End() {
+		t.Fatalf("Flush: %v, flushed %d of %d", err, l.Flushed(), l.End())
+	}
+}
+
 func TestExpireFaultKeepsTheRest(t *testing.T) {
 	x := newFixture(t, 4096)
 	l := x.open()

@@ -28,6 +28,7 @@ type segment struct {
 	used      atomic.Int64 // Log.opens at the last use
 	reserved  atomic.Int64 // position up to which there is space on the volume
 	nameSaved atomic.Bool  // the directory entry is durable
+	leaving   atomic.Bool  // is being removed on purpose: that it is gone is no fault
 }
 
 func (s *segment) end() int64 { return s.start + s.size }

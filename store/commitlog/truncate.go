@@ -22,11 +22,13 @@ func (l *Log) SetEnd(off int64) error {
 	if l.cfg.ReadOnly {
 		return l.setEndReadOnly(off)
 	}
-	if err := l.discardNext(); err != nil {
-		return err
-	}
+	l.fl.mu.Lock()
+	defer l.fl.mu.Unlock()
 	keep, later, err := l.splitAt(off)
 	if err != nil {
+		return err
+	}
+	if err := l.discardNext(); err != nil {
 		return err
 	}
 	for _, s := range later {
@@ -62,12 +64,6 @@ func (l *Log) Truncate(to int64, salvageDir string) error {
 	if l.cfg.ReadOnly {
 		return ErrReadOnly
 	}
-	l.app.Lock()
-	l.app.ready = false
-	l.app.Unlock()
-	if err := l.discardNext(); err != nil {
-		return err
-	}
 	keep, later, err := l.splitAt(to)
 	if err != nil {
 		return err
@@ -80,6 +76,15 @@ func (l *Log) Truncate(to int64, salvageDir string) error {
 		if err := l.salvage(to, tail, later, salvageDir); err != nil {
 			return err
 		}
+	}
+	l.app.Lock()
+	l.app.ready = false // until settle
+	l.app.Unlock()
+	defer l.complete(func(w *waiter) bool { return w.end > to }, ErrCut)
+	l.fl.mu.Lock()
+	defer l.fl.mu.Unlock()
+	if err := l.discardNext(); err != nil {
+		return err
 	}
 	l.end.Store(min(l.end.Load(), to))
 	l.flushed.Store(min(l.flushed.Load(), to))
@@ -110,16 +115,17 @@ func (l *Log) splitAt(off int64) (keep, later []*segment, err error) {
 	return segs[:n], segs[n:], nil
 }
 
-// removeLater removes files from the last to the first, each durably, so that no crash leaves a hole.
+// removeLater removes files from the last to the first, each durably, so that no crash leaves a hole. After an error
+// those that are still there are still in the list.
 func (l *Log) removeLater(keep, later []*segment) error {
-	l.segMu.Lock()
-	l.setList(slices.Clone(keep))
-	l.segMu.Unlock()
-	for _, s := range slices.Backward(later) {
-		l.drop(s)
+	for i, s := range slices.Backward(later) {
 		if err := l.cfg.FS.Remove(s.path); err != nil {
 			return fmt.Errorf("cannot remove commit log file behind the end: %w", err)
 		}
+		l.segMu.Lock()
+		l.setList(slices.Concat(keep, later[:i]))
+		l.segMu.Unlock()
+		l.drop(s)
 		if err := l.cfg.FS.SyncDir(l.cfg.Dir); err != nil {
 			return fmt.Errorf("cannot remove commit log file behind the end: %w", err)
 		}

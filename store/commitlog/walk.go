@@ -99,11 +99,11 @@ func (l *Log) Walk(from int64, o WalkOptions, f func(off int64, rec message.View
 	}
 	defer w.close()
 	if o.Hot {
-		err = mapped.Guard(func() error { return w.walk(from, f) })
+		err = w.walkGuarded(from, f)
 	} else {
 		err = w.walk(from, f)
 	}
-	if errors.Is(err, ErrStop) {
+	if err != nil && errors.Is(err, ErrStop) {
 		err = nil
 	}
 	if s := l.segmentOf(w.end.Offset, 0); s != nil {
@@ -125,17 +125,18 @@ type walker struct {
 	seg     *segment // whose bytes are in win
 	win     []byte   // bytes at winOff
 	winOff  int64
-	buf     *[]byte // pread: backs win
-	release func()  // Hot: the lease of win
+	buf     []byte // pread: backs win
+	release func() // Hot: the lease of win
 }
 
 // walkChunk is how much is read at once: little enough to stay in the cache of a core while it is checked.
 const walkChunk = 256 << 10
 
-var walkBuffers = sync.Pool{New: func() any { b := make([]byte, walkChunk); return &b }}
+var walkers = sync.Pool{New: func() any { return new(walker) }}
 
 func (l *Log) newWalker(from int64, o WalkOptions) (*walker, error) {
-	w := &walker{l: l, o: o, to: o.To, end: WalkEnd{Offset: from, Last: -1}}
+	w := walkers.Get().(*walker)
+	*w = walker{l: l, o: o, to: o.To, end: WalkEnd{Offset: from, Last: -1}, buf: w.buf}
 	w.limit = l.readable()
 	w.segs = l.list()
 	if w.to <= 0 {
@@ -146,6 +147,7 @@ func (l *Log) newWalker(from int64, o WalkOptions) (*walker, error) {
 	}
 	w.opts = message.DecodeOptions{VerifyBodyCRC: o.VerifyBody}
 	if from < l.Min() || from > w.limit {
+		w.close()
 		return nil, l.rangeError(from, 0)
 	}
 	return w, nil
@@ -155,10 +157,15 @@ func (w *walker) close() {
 	if w.release != nil {
 		w.release()
 	}
-	if w.buf != nil && cap(*w.buf) == walkChunk {
-		walkBuffers.Put(w.buf)
+	*w = walker{buf: w.buf}
+	if cap(w.buf) <= walkChunk {
+		walkers.Put(w)
 	}
-	w.release, w.buf, w.win = nil, nil, nil
+}
+
+func (w *walker) walkGuarded(off int64, f func(int64, message.View) error) (err error) {
+	defer mapped.Unguard(mapped.SetGuard(), &err)
+	return w.walk(off, f)
 }
 
 func (w *walker) walk(off int64, f func(int64, message.View) error) error {
@@ -289,15 +296,11 @@ func (w *walker) window(s *segment, off, n int64) ([]byte, error) {
 		return w.mapWindow(s, off, end)
 	}
 	size := min(max(n, walkChunk), end-off)
-	if w.buf == nil {
-		w.buf = walkBuffers.Get().(*[]byte)
-	}
-	if int64(cap(*w.buf)) < size {
-		b := make([]byte, size)
-		w.buf = &b
+	if int64(cap(w.buf)) < size {
+		w.buf = make([]byte, max(size, walkChunk))
 	}
 	w.seg = nil
-	win := (*w.buf)[:size]
+	win := w.buf[:size]
 	if err := w.l.readSegment(s, win, off); err != nil {
 		return nil, err
 	}

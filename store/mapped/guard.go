@@ -12,14 +12,23 @@ var ErrFault = errors.New("mapped memory is gone")
 
 // Guard runs f and turns a fault on mapped memory in it, in this goroutine, into ErrFault. Other panics pass.
 func Guard(f func() error) (err error) {
-	was := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(was)
-		if r := recover(); r != nil {
-			err = faultOrPanic(r)
-		}
-	}()
+	defer Unguard(SetGuard(), &err)
 	return f()
+}
+
+// SetGuard and Unguard are Guard for a function that does not want a closure: its first statement is
+//
+//	defer mapped.Unguard(mapped.SetGuard(), &err)
+//
+// with err its named result.
+func SetGuard() (was bool) { return debug.SetPanicOnFault(true) }
+
+// Unguard ends what SetGuard began. It must be deferred itself.
+func Unguard(was bool, err *error) {
+	debug.SetPanicOnFault(was)
+	if r := recover(); r != nil {
+		*err = faultOrPanic(r)
+	}
 }
 
 // faultOrPanic returns the error for a fault and goes on with any other panic.
@@ -34,15 +43,8 @@ func faultOrPanic(r any) error {
 	return fmt.Errorf("%w (address %#x)", ErrFault, fault.Addr())
 }
 
-// guardedCopy is Guard for a copy, without a closure.
 func guardedCopy(dst, src []byte) (err error) {
-	was := debug.SetPanicOnFault(true)
-	defer func() {
-		debug.SetPanicOnFault(was)
-		if r := recover(); r != nil {
-			err = faultOrPanic(r)
-		}
-	}()
+	defer Unguard(SetGuard(), &err)
 	copy(dst, src)
 	return nil
 }
