@@ -11,6 +11,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -198,6 +199,9 @@ func (b *Broker) open(ctx context.Context) error {
 		return err
 	}
 	b.store = st
+	if err := b.fsys.MkdirAll(filepath.Dir(b.configFile("topics.json"))); err != nil {
+		return errors.Join(fmt.Errorf("cannot make the directory of the configuration files: %w", err), st.Close())
+	}
 	for _, load := range []func() error{b.topics.Load, b.groups.Load, b.offsets.Load, b.checkStatic} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"mqx/internal/props"
@@ -19,7 +20,7 @@ const lookupTimeout = 5 * time.Second
 // where that is asked for.
 func (b *Broker) nameServerList(ctx context.Context) ([]string, error) {
 	cfg := b.cfg()
-	addrs, err := client.ParseAddrs(cfg.namesrvText())
+	addrs, err := parseServers(cfg.namesrvText())
 	if err != nil || !cfg.DNSLookup {
 		return addrs, err
 	}
@@ -45,6 +46,14 @@ func (b *Broker) nameServerList(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil
+}
+
+// parseServers reads a list of name servers, which may be empty.
+func parseServers(text string) ([]string, error) {
+	if strings.Trim(text, " \t;,") == "" {
+		return nil, nil
+	}
+	return client.ParseAddrs(text)
 }
 
 // namesrvText is the configured list; of a file that has changed since the

@@ -73,3 +73,41 @@ func (b *Broker) handleViewMessage(r *server.Request) {
 	r.ReplyBody(&p.cmd, [][]byte{rec}, nil)
 	p.free()
 }
+
+// maxUnits bounds the units of one QUERY_CONSUME_QUEUE.
+const maxUnits = 1024
+
+// handleQueryQueue serves QUERY_CONSUME_QUEUE: the units of a queue, and
+// whether the subscription of a group would let them pass.
+func (b *Broker) handleQueryQueue(r *server.Request) {
+	var h remoting.QueryConsumeQueueHeader
+	if !header(r, &h) {
+		return
+	}
+	lo, hi := b.store.MinOffset(h.Topic, h.QueueID), b.store.MaxOffset(h.Topic, h.QueueID)
+	if b.topics.Get(h.Topic) == nil {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("%d@%s is not exist!", h.QueueID, h.Topic))
+		return
+	}
+	body := &remoting.QueryConsumeQueueBody{MinQueueIndex: lo, MaxQueueIndex: hi, QueueData: []remoting.ConsumeQueueData{}}
+	var filter *tagFilter
+	if h.ConsumerGroup != "" {
+		if sub, ok := b.consumers.Subscriptions(h.ConsumerGroup)[h.Topic]; ok {
+			body.SubscriptionData = &sub
+			filter = newTagFilter(&sub)
+		}
+	}
+	units, err := b.store.Units(h.Topic, h.QueueID, max(lo, h.Index), min(max(0, int(h.Count)), maxUnits))
+	if err != nil {
+		r.Reply(remoting.RespSystemError, err.Error())
+		return
+	}
+	for _, u := range units {
+		body.QueueData = append(body.QueueData, remoting.ConsumeQueueData{
+			PhysicOffset: u.PhysicalOffset, PhysicSize: u.Size, TagsCode: u.TagsCode, Eval: filter != nil && filter.MatchCQ(u.TagsCode),
+		})
+	}
+	p := newReply(remoting.RespSuccess, "")
+	b.body(p, body)
+	p.to(r)
+}

@@ -49,6 +49,7 @@ var services = []service{
 	{code: remoting.ReqPullMessage, stage: pullStage, handle: (*Broker).handlePull, mainOnly: true, note: notePull},
 	{code: remoting.ReqLitePullMessage, stage: litePullStage, handle: (*Broker).handleLitePull, mainOnly: true, note: notePull},
 	{code: remoting.ReqQueryMessage, stage: queryStage, handle: (*Broker).handleQueryMessage},
+	{code: remoting.ReqQueryConsumeQueue, stage: adminStage, handle: (*Broker).handleQueryQueue, note: "filter data and message texts are left out"},
 	{code: remoting.ReqViewMessageByID, stage: queryStage, handle: (*Broker).handleViewMessage},
 	{code: remoting.ReqQueryConsumerOffset, stage: inline, handle: (*Broker).handleQueryOffset},
 	{code: remoting.ReqUpdateConsumerOffset, stage: inline, handle: (*Broker).handleUpdateOffset},

@@ -14,14 +14,13 @@ import (
 	"mqx/internal/jsonfile"
 	"mqx/message"
 	"mqx/remoting"
-	"mqx/remoting/client"
 )
 
 // findAddress decides what to advertise. The port is known later when a free
 // one is taken.
 func (b *Broker) findAddress(ctx context.Context) error {
 	cfg := b.cfg()
-	servers, err := client.ParseAddrs(cfg.NamesrvAddr)
+	servers, err := parseServers(cfg.NamesrvAddr)
 	if err != nil {
 		return fmt.Errorf("cannot read namesrvAddr %q: %w", cfg.NamesrvAddr, err)
 	}
