@@ -153,10 +153,9 @@ func TestSendAndReceive(t *testing.T) {
 				return why == "", why
 			})
 			t.Run("pull", func(t *testing.T) {
+				java := sharedDriver(t).pull(t, c.namesrv, topic, "")
 				for reader, got := range map[string][]incoming{
-					"Go":   goPull(t, c.namesrv, topic, len(want)),
-					"Java": sharedDriver(t).pull(t, c.namesrv, topic, ""),
-					"mqx":  mqxConsume(t, c.namesrv, topic),
+					"Go": goPull(t, c.namesrv, topic, queueEnds(java)), "Java": java, "mqx": mqxConsume(t, c.namesrv, topic),
 				} {
 					if why := missing(want, got); why != "" {
 						t.Errorf("%s reader: %s", reader, why)

@@ -30,10 +30,9 @@ func TestCrossing(t *testing.T) {
 			sendWithJava(t, namesrv, topic, map[string][]outgoing{"sync": fromJava})
 			sendWithGo(t, namesrv, topic, map[string][]outgoing{"sync": fromGo})
 			want := append(fromJava, fromGo...)
+			java := sharedDriver(t).pull(t, namesrv, topic, "")
 			for reader, got := range map[string][]incoming{
-				"Java": sharedDriver(t).pull(t, namesrv, topic, ""),
-				"Go":   goPull(t, namesrv, topic, len(want)),
-				"mqx":  mqxConsume(t, namesrv, topic),
+				"Java": java, "Go": goPull(t, namesrv, topic, queueEnds(java)), "mqx": mqxConsume(t, namesrv, topic),
 			} {
 				if why := missing(want, got); why != "" {
 					t.Errorf("%s reader: %s", reader, why)

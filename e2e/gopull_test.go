@@ -11,9 +11,9 @@ import (
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
 )
 
-// goPull reads a topic from offset 0 with the Go pull consumer until it has got
-// want messages, queue by queue.
-func goPull(t *testing.T, namesrv, topic string, want int) []incoming {
+// goPull reads a topic from offset 0 with the Go pull consumer up to the end of
+// each queue. Ends are what another reader saw: a pull behind the end would wait.
+func goPull(t *testing.T, namesrv, topic string, ends map[int]int64) []incoming {
 	t.Helper()
 	c, err := rocketmq.NewPullConsumer(
 		consumer.WithNsResolver(primitive.NewPassthroughResolver(splitAddrs(namesrv))),
@@ -39,26 +39,28 @@ func goPull(t *testing.T, namesrv, topic string, want int) []incoming {
 		t.Fatal(err)
 	}
 	var got []incoming
-	next := make([]int64, len(queues))
-	waitFor(t, 60*time.Second, "all messages of "+topic+" by pulling", func() (bool, string) {
-		for i, q := range queues {
-			for {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				r, err := c.PullFrom(ctx, q, next[i], 32)
-				cancel()
-				if err != nil {
-					t.Fatalf("pull %v from %d: %v", q, next[i], err)
-				}
-				if r.Status != primitive.PullFound {
-					break
-				}
-				for _, m := range r.GetMessageExts() {
-					got = append(got, fromGo(m))
-				}
-				next[i] = r.NextBeginOffset
+	for _, q := range queues {
+		for next := int64(0); next < ends[q.QueueId]; {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			r, err := c.PullFrom(ctx, q, next, 32)
+			cancel()
+			if err != nil || r.Status != primitive.PullFound || r.NextBeginOffset <= next {
+				t.Fatalf("pull %v from %d: %+v, %v", q, next, r, err)
 			}
+			for _, m := range r.GetMessageExts() {
+				got = append(got, fromGo(m))
+			}
+			next = r.NextBeginOffset
 		}
-		return len(got) >= want, string(rune('0' + min(9, len(got))))
-	})
+	}
 	return got
+}
+
+// queueEnds are the offsets behind the last message of each queue.
+func queueEnds(ms []incoming) map[int]int64 {
+	ends := map[int]int64{}
+	for _, m := range ms {
+		ends[m.QueueID] = max(ends[m.QueueID], m.QueueOffset+1)
+	}
+	return ends
 }

@@ -29,11 +29,18 @@ func testDir(t *testing.T, name string) string {
 	return dir
 }
 
+// reference puts Apache's servers in the place of mqx's (MQX_E2E_REFERENCE=apache):
+// what they do not pass is a mistake of the test.
+func reference() bool { return os.Getenv("MQX_E2E_REFERENCE") == "apache" }
+
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
 // mqxNameserver starts a name server of mqx on port.
 func mqxNameserver(t *testing.T, port int) *process {
 	t.Helper()
+	if reference() {
+		return apacheNameserver(t, port)
+	}
 	dir := testDir(t, "mqx-namesrv")
 	conf := writeFile(t, dir, "namesrv.conf", "kvConfigPath="+filepath.Join(dir, "kvConfig.json")+"\n")
 	p := start(t, "mqx-namesrv", dir, nil, mqxBinary, "nameserver", "start", "-c", conf, "--listen", loopback(port))
@@ -76,6 +83,9 @@ func (b brokerSpec) conf(t *testing.T, dir string) string {
 
 func mqxBroker(t *testing.T, b brokerSpec) *process {
 	t.Helper()
+	if reference() {
+		return apacheBroker(t, b)
+	}
 	dir := testDir(t, "mqx-broker")
 	p := start(t, "mqx-broker", dir, nil, mqxBinary, "broker", "start", "-c", b.conf(t, dir))
 	waitPort(t, p, loopback(b.port))
@@ -163,23 +173,18 @@ func mqx(t *testing.T, args ...string) string {
 func waitRegistered(t *testing.T, namesrv string) {
 	t.Helper()
 	waitFor(t, 60*time.Second, "a broker at name server "+namesrv, func() (bool, string) {
-		text, err := output(mqxBinary, "admin", "topic", "ls", "--all", "-n", namesrv, "-o", "name")
-		if err != nil {
-			return false, err.Error()
-		}
-		return strings.Contains(text, "TBW102"), text
+		text, err := sharedDriver(t).tryAdmin("clusterList", "-n", namesrv)
+		return err == nil && strings.Contains(text, brokerName), text
 	})
 }
 
-// createTopic creates a topic through mqx's own admin command.
+// createTopic creates a topic with Apache's mqadmin and waits for its route.
 func createTopic(t *testing.T, namesrv, topic string, queues int) {
 	t.Helper()
-	mqx(t, "admin", "topic", "create", topic, "-n", namesrv, "--queues", fmt.Sprint(queues), "--yes", "-O", os.DevNull)
-	waitFor(t, 60*time.Second, "the route of topic "+topic, func() (bool, string) {
-		text, err := output(mqxBinary, "admin", "topic", "get", topic, "-n", namesrv, "-o", "name")
-		if err != nil {
-			return false, err.Error()
-		}
-		return strings.Contains(text, topic), text
-	})
+	n := fmt.Sprint(queues)
+	text := sharedDriver(t).admin(t, "updateTopic", "-c", clusterName, "-t", topic, "-r", n, "-w", n, "-n", namesrv)
+	if !strings.Contains(text, "success") {
+		t.Fatalf("updateTopic %s: %s", topic, text)
+	}
+	waitTopic(t, namesrv, topic)
 }

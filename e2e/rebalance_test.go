@@ -60,6 +60,7 @@ func TestRebalance(t *testing.T) {
 				why := lost(want, append(first.received(), second.received()...))
 				return why == "", why
 			})
+			t.Logf("the first member got %d, the second %d of %d messages", len(first.received()), len(second.received()), len(want))
 			after := want[len(want)-80:]
 			if why := lost(after, first.received()); why != "" {
 				t.Errorf("after the second member was killed: %s", why)
