@@ -43,7 +43,7 @@ func (s *Store) MaxOffset(topic string, queueID int32) int64 {
 }
 
 // OffsetByTime finds a queue offset by store time in milliseconds. Beyond the end it is the
-// max offset (Lower) or the last message (Upper); before the start the min offset (Lower) or 0 (Upper).
+// max offset (Lower) or the last message (Upper); before the start it is the min offset.
 // An unknown queue gives 0. Of a batch queue it is the first offset of a record, and the last record beyond the end.
 func (s *Store) OffsetByTime(topic string, queueID int32, timestampMs int64, b Boundary) (int64, error) {
 	q := s.queues.get(topic, queueID)
@@ -59,10 +59,10 @@ func (s *Store) OffsetByTime(topic string, queueID int32, timestampMs int64, b B
 		return s.firstAt(c, low, high, func(t int64) bool { return t >= timestampMs })
 	}
 	off, err := s.firstAt(c, low, high, func(t int64) bool { return t > timestampMs })
-	if err != nil || off == low {
+	if err != nil {
 		return 0, err
 	}
-	return off - 1, nil
+	return max(off-1, low), nil
 }
 
 // firstAt returns the first offset in [lo, hi) whose store time satisfies reached, hi for none. Units without a
