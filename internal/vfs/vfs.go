@@ -11,6 +11,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+
+	"mqx/internal/failpoint"
 )
 
 // ErrLocked is returned by FS.Lock when somebody else, in this process or another one, holds the lock.
@@ -109,6 +111,7 @@ func WriteFileDurable(fsys FS, name string, data []byte) error {
 		_ = fsys.Remove(tmp)
 		return err
 	}
+	failpoint.Pass(failpoint.FileRename)
 	if err := fsys.Rename(tmp, name); err != nil {
 		_ = fsys.Remove(tmp)
 		return err

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mqx/internal/failpoint"
 	"mqx/message"
 	"mqx/store/mapped"
 )
@@ -226,6 +227,7 @@ func (l *Log) makeRoom(n int64) error {
 	} else {
 		app.pos, app.base = max(app.pos, s.start), max(app.pos, s.start)
 	}
+	failpoint.Pass(failpoint.LogRoll)
 	l.takeNext(s)
 	app.setTail(s, f)
 	return nil

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"sync"
 	"time"
+
+	"mqx/internal/failpoint"
 )
 
 // flusher is who makes the log durable and who waits for that.
@@ -96,6 +98,7 @@ func (l *Log) flushTo(target int64) error {
 			return err
 		}
 	}
+	failpoint.Pass(failpoint.LogSynced)
 	l.flushed.Store(target)
 	l.trimOpen(nil)
 	return nil

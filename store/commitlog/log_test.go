@@ -344,3 +344,29 @@ func TestLockHeld(t *testing.T) {
 		t.Fatalf("held %v, want %v", held, want)
 	}
 }
+
+// With PropCRC every record is sealed after it got its place, and a walk can hold it to that.
+func TestPropCRC(t *testing.T) {
+	x := newFixture(t, 1<<16)
+	x.cfg.PropCRC = true
+	l := x.open()
+	host := netip.MustParseAddrPort("10.0.0.1:10911")
+	r := message.Record{BornHost: host, StoreHost: host, Topic: []byte("T"), Body: []byte("body"), Properties: []byte("k\x01v\x02")}
+	var c commitlog.Counter
+	buf := r.Append(nil, true)
+	as := []*commitlog.Append{
+		{Buf: slices.Clone(buf), Counter: &c},
+		{Buf: append(slices.Clone(buf), buf...), Sizes: []int32{int32(len(buf)), int32(len(buf))}, Counter: &c},
+	}
+	mustAppend(t, l, as...)
+	o := commitlog.WalkOptions{VerifyProp: true}
+	if got, end := walk(t, l, 0, o); len(got) != 3 || end.Reason != commitlog.EndLimit {
+		t.Fatalf("%v, %+v", got, end)
+	}
+	x.fs.(*vfs.Mem).Corrupt(x.dir+"/00000000000000000000", int64(len(buf))+27, []byte{9}) // queue offset: no other checksum covers it
+	var found []commitlog.Finding
+	o.OnFinding = func(f commitlog.Finding) error { found = append(found, f); return nil }
+	if got, _ := walk(t, l, 0, o); len(got) != 2 || len(found) != 1 || found[0].From != int64(len(buf)) {
+		t.Fatalf("%v, %+v", got, found)
+	}
+}

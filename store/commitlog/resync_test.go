@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mqx/internal/clock"
+	"mqx/internal/testkit"
 	"mqx/internal/vfs"
 	"mqx/message"
 	"mqx/store/commitlog"
@@ -260,6 +261,8 @@ func FuzzWalk(f *testing.F) {
 	if err := l.ReadAt(raw, 0); err != nil {
 		f.Fatal(err)
 	}
+	golden := testkit.GoldenCommitLog(f, testkit.GoldenStore(f, "basic"))
+	f.Add(golden.From(0)[:4096], 3)
 	f.Add(raw, 0)
 	f.Add(raw[:500], 1)
 	f.Add(append(raw[:300:300], message.AppendBlank(nil, 3796)...), 2)
