@@ -83,7 +83,7 @@ func checkDamaged(t *testing.T, s *Store, variant string, m *testkit.Manifest) (
 		}
 	}
 	if len(apache.Queues) == 0 {
-		for _, q := range m.BeforeDamage.ConsumeQueues {
+		for q := range s.Queues() {
 			messages += len(readAll(t, s, q.Topic, q.QueueID, nil))
 		}
 	}
