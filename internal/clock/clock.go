@@ -18,6 +18,7 @@ var System Clock = systemClock{}
 
 type systemClock struct{}
 
+// Now is time.Now.
 func (systemClock) Now() time.Time { return time.Now() }
 
 // Manual is a clock that stands still until it is told otherwise. It is safe to share between goroutines.

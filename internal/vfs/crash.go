@@ -1,7 +1,10 @@
 package vfs
 
 import (
+	"bytes"
+	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"time"
 )
@@ -9,41 +12,55 @@ import (
 // Kill returns what a new process finds after this one was killed: everything that was written, synced or not, and no
 // locks. What the old file system is used for afterwards does not show in the new one.
 func (m *Mem) Kill() *Mem {
-	return m.survive(func(n *memNode) *memNode {
-		c := n.clone()
-		c.size = n.size
-		return c
-	}, func(d *memDir) map[string]*memNode { return d.names })
+	return m.survive(
+		func(_ *memDir, removed bool) bool { return !removed },
+		func(d *memDir) map[string]*memNode { return d.names },
+		func(n *memNode) *memNode { return n.clone() })
 }
 
 // PowerLoss returns what is found after the power failed. Of every page written since the last sync, one of these
 // stays, by chance of the seed: the old content, the new one, or a mixture of both by sectors of 512 bytes. A length
-// that was not synced is the old or the new one; with the old one, what a truncation had taken is back. Of the names changed since the last SyncDir of a directory, the
-// changes up to some point in time stay.
+// that was not synced is the old or the new one; with the old one, what a truncation had taken is back. Of the names
+// changed since the last SyncDir of a directory, the changes up to some point in time stay. A new directory whose parent
+// was not synced is there or not, with all that is in it; a removed one is gone or back.
 func (m *Mem) PowerLoss(seed uint64) *Mem {
-	r := rand.New(rand.NewPCG(seed, 2))
-	return m.survive(func(n *memNode) *memNode { return n.afterPowerLoss(r) },
-		func(d *memDir) map[string]*memNode {
-			names := map[string]*memNode{}
-			for k, v := range d.durable {
-				names[k] = v
-			}
-			for _, op := range d.pending[:r.IntN(len(d.pending)+1)] {
-				apply(names, op)
-			}
-			return names
-		})
+	return m.PowerLossBy(rand.New(rand.NewPCG(seed, 2)).IntN)
 }
 
-func (m *Mem) survive(file func(*memNode) *memNode, names func(*memDir) map[string]*memNode) *Mem {
+// PowerLossBy is PowerLoss with every chance taken by choose, which returns a number from 0 to n-1. A caller that goes
+// through all answers of choose sees every state that a power loss can leave.
+func (m *Mem) PowerLossBy(choose func(n int) int) *Mem {
+	return m.survive(
+		func(d *memDir, removed bool) bool { return d.saved && !removed || choose(2) == 1 },
+		func(d *memDir) map[string]*memNode {
+			names := maps.Clone(d.durable)
+			if n := len(d.pending); n > 0 {
+				for _, op := range d.pending[:choose(n+1)] {
+					apply(names, op)
+				}
+			}
+			return names
+		},
+		func(n *memNode) *memNode { return n.afterPowerLoss(choose) })
+}
+
+// survive builds the file system that is found afterwards: keep decides about a directory that is there or was removed,
+// names about the names in it, file about the bytes of a file.
+func (m *Mem) survive(keep func(d *memDir, removed bool) bool, names func(*memDir) map[string]*memNode, file func(*memNode) *memNode) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := NewMem()
 	out.mu.now, out.mu.capacity = m.mu.now, m.mu.capacity
 	seen := map[*memNode]*memNode{}
-	for _, dir := range sortedKeys(m.mu.dirs) {
-		d := newMemDir(m.mu.dirs[dir].modTime)
-		live := names(m.mu.dirs[dir])
+	all := maps.Clone(m.mu.gone)
+	maps.Copy(all, m.mu.dirs)
+	for _, dir := range sortedKeys(all) {
+		if parent := filepath.Dir(dir); parent != dir && out.mu.dirs[parent] == nil || !keep(all[dir], m.mu.dirs[dir] == nil) {
+			continue
+		}
+		d := newMemDir(all[dir].modTime)
+		d.saved = true
+		live := names(all[dir])
 		for _, name := range sortedKeys(live) {
 			n := live[name]
 			c := seen[n]
@@ -85,9 +102,9 @@ func (n *memNode) clone() *memNode {
 }
 
 // afterPowerLoss is clone with chance applied to what is not durable.
-func (n *memNode) afterPowerLoss(r *rand.Rand) *memNode {
+func (n *memNode) afterPowerLoss(choose func(n int) int) *memNode {
 	c := n.clone()
-	lengthLost := (n.durableSize != n.size || n.cut != nil) && r.IntN(2) == 0
+	lengthLost := (n.durableSize != n.size || n.cut != nil) && choose(2) == 0
 	pages := make([]int64, 0, len(n.pages))
 	for p, st := range n.pages {
 		if st.before != nil {
@@ -97,16 +114,14 @@ func (n *memNode) afterPowerLoss(r *rand.Rand) *memNode {
 	slices.Sort(pages)
 	for _, p := range pages {
 		before := n.pages[p].before
-		how := r.IntN(3) // 0 dropped, 1 kept, 2 torn
-		if n.pages[p].lost {
-			how = 0
+		changed := n.changedSectors(p)
+		how := 0 // dropped; 1 kept, 2 torn
+		if !n.pages[p].lost && len(changed) > 0 {
+			how = choose(min(len(changed)+1, 3)) // one sector is not torn
 		}
-		for s := int64(0); s < memPage; s += memSector {
+		for _, s := range changed {
 			off := p*memPage + s
-			if off >= int64(len(c.data)) {
-				break
-			}
-			if how == 0 || how == 2 && r.IntN(2) == 0 {
+			if how == 0 || how == 2 && choose(2) == 0 {
 				copy(c.data[off:min(off+memSector, int64(len(c.data)))], before[s:])
 			}
 		}
@@ -128,6 +143,18 @@ func (n *memNode) afterPowerLoss(r *rand.Rand) *memNode {
 		}
 	}
 	return c
+}
+
+// changedSectors are the starts of those sectors of a page that hold something else than what is durable.
+func (n *memNode) changedSectors(p int64) []int64 {
+	var changed []int64
+	is, was := n.pageCopy(p), n.pages[p].before
+	for s := int64(0); s < memPage; s += memSector {
+		if !bytes.Equal(is[s:s+memSector], was[s:s+memSector]) {
+			changed = append(changed, s)
+		}
+	}
+	return changed
 }
 
 // Corrupt changes bytes behind the back of everybody, as a failing disk does; they are durable at once. Modification

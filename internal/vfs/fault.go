@@ -40,7 +40,7 @@ type Op struct {
 	Len  int64
 }
 
-// ShortWrite, returned by a hook for OpWrite, lets the first N bytes reach the file before the write fails with Err.
+// ShortWrite is returned by a hook for OpWrite and lets the first N bytes reach the file before the write fails with Err.
 type ShortWrite struct {
 	N   int
 	Err error

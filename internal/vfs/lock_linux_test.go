@@ -1,6 +1,7 @@
 package vfs_test
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -23,15 +24,15 @@ func TestMain(m *testing.M) {
 	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		os.Stdout.WriteString(err.Error())
+		fmt.Println(err)
 		os.Exit(1)
 	}
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: 0, Len: 1}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lk); err != nil {
-		os.Stdout.WriteString("refused\n")
+		fmt.Println("refused")
 		os.Exit(0)
 	}
-	os.Stdout.WriteString("locked\n")
+	fmt.Println("locked")
 	_, _ = io.Copy(io.Discard, os.Stdin) // holds the lock until the parent closes
 }
 
@@ -42,7 +43,7 @@ func TestLockExcludesJava(t *testing.T) {
 		t.Fatal(err)
 	}
 	child := func() *exec.Cmd {
-		cmd := exec.Command(os.Args[0])
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), lockChildEnv+"="+name)
 		return cmd
 	}

@@ -20,7 +20,7 @@ import (
 //
 // The model of durability: bytes become durable, 512 at a time and in any order, at some time after they were written
 // and at File.Sync at the latest; the length of a file at File.Sync; names at SyncDir, and those of one directory in
-// the order in which they were changed. A Sync that fails leaves the bytes out: a later Sync does not bring them to
+// the order in which they were changed; a directory itself at SyncDir of its parent, made or removed. A Sync that fails leaves the bytes out: a later Sync does not bring them to
 // the disk either.
 //
 // A Mem is safe to share between goroutines.
@@ -28,6 +28,7 @@ type Mem struct {
 	mu struct {
 		sync.Mutex
 		dirs   map[string]*memDir
+		gone   map[string]*memDir // removed directories whose parent was not synced since
 		locks  map[string]bool
 		inject func(Op) error
 		now    func() time.Time
@@ -44,6 +45,7 @@ type memDir struct {
 	names   map[string]*memNode
 	durable map[string]*memNode
 	pending []dirOp // changes of names since the last SyncDir, in order
+	saved   bool    // its own name is durable
 	modTime time.Time
 }
 
@@ -71,7 +73,10 @@ func apply(m map[string]*memNode, op dirOp) {
 // NewMem returns an empty file system without a limit.
 func NewMem() *Mem {
 	m := &Mem{}
-	m.mu.dirs = map[string]*memDir{string(filepath.Separator): newMemDir(time.Time{})}
+	root := newMemDir(time.Time{})
+	root.saved = true
+	m.mu.dirs = map[string]*memDir{string(filepath.Separator): root}
+	m.mu.gone = map[string]*memDir{}
 	m.mu.locks = map[string]bool{}
 	m.mu.now = time.Now
 	return m
@@ -177,7 +182,7 @@ func (m *Mem) OpenFile(name string, flag int) (File, error) {
 	return &memFile{node: n, name: name, writable: flag&(os.O_RDWR|os.O_WRONLY) != 0}, nil
 }
 
-// MkdirAll makes a directory and its parents; directories are durable at once.
+// MkdirAll makes a directory and its parents.
 func (m *Mem) MkdirAll(dir string) error {
 	if err := m.op(OpMkdir, dir, 0, 0); err != nil {
 		return err
@@ -189,8 +194,24 @@ func (m *Mem) MkdirAll(dir string) error {
 			return pathError("mkdir", dir, syscall.ENOTDIR)
 		}
 		m.mu.dirs[dir] = newMemDir(m.mu.now())
+		delete(m.mu.gone, dir)
 	}
 	return nil
+}
+
+// removeDir takes a directory out with the files in it; the lock is held.
+func (m *Mem) removeDir(name string) {
+	d := m.mu.dirs[name]
+	for _, file := range sortedKeys(d.names) {
+		n := d.names[file]
+		d.change(dirOp{remove: file})
+		n.unlinked = true
+		n.freeIfUnused()
+	}
+	delete(m.mu.dirs, name)
+	if d.saved {
+		m.mu.gone[name] = d
+	}
 }
 
 // Remove removes a file or an empty directory.
@@ -205,7 +226,7 @@ func (m *Mem) Remove(name string) error {
 		if len(m.list(name)) > 0 {
 			return pathError("remove", name, syscall.ENOTEMPTY)
 		}
-		delete(m.mu.dirs, name)
+		m.removeDir(name)
 		return nil
 	}
 	n, ok := m.lookup(name)
@@ -232,15 +253,10 @@ func (m *Mem) RemoveAll(dir string) error {
 		n.freeIfUnused()
 		return nil
 	}
-	for name, d := range m.mu.dirs {
-		if name != dir && !strings.HasPrefix(name, dir+string(filepath.Separator)) {
-			continue
+	for _, name := range sortedKeys(m.mu.dirs) {
+		if name == dir || strings.HasPrefix(name, dir+string(filepath.Separator)) {
+			m.removeDir(name)
 		}
-		for _, n := range d.names {
-			n.unlinked = true
-			n.freeIfUnused()
-		}
-		delete(m.mu.dirs, name)
 	}
 	return nil
 }
@@ -330,6 +346,16 @@ func (m *Mem) SyncDir(dir string) error {
 		apply(d.durable, op)
 	}
 	d.pending = nil
+	for name, sub := range m.mu.dirs {
+		if filepath.Dir(name) == clean(dir) {
+			sub.saved = true
+		}
+	}
+	for name := range m.mu.gone {
+		if filepath.Dir(name) == clean(dir) {
+			delete(m.mu.gone, name)
+		}
+	}
 	return nil
 }
 
@@ -359,6 +385,7 @@ type memLock struct {
 	once sync.Once
 }
 
+// Close releases the lock.
 func (l *memLock) Close() error {
 	var err error
 	l.once.Do(func() {
@@ -388,11 +415,22 @@ type memInfo struct {
 	modTime time.Time
 }
 
-func (i memInfo) Name() string       { return i.name }
-func (i memInfo) Size() int64        { return i.size }
+// Name is the base name.
+func (i memInfo) Name() string { return i.name }
+
+// Size is the length in bytes.
+func (i memInfo) Size() int64 { return i.size }
+
+// ModTime is the time of the last change.
 func (i memInfo) ModTime() time.Time { return i.modTime }
-func (i memInfo) IsDir() bool        { return i.dir }
-func (i memInfo) Sys() any           { return nil }
+
+// IsDir tells a directory from a file.
+func (i memInfo) IsDir() bool { return i.dir }
+
+// Sys is nil: there is no system below.
+func (i memInfo) Sys() any { return nil }
+
+// Mode is what the real file system would give a new file or directory.
 func (i memInfo) Mode() fs.FileMode {
 	if i.dir {
 		return fs.ModeDir | 0o755

@@ -67,7 +67,7 @@ func TestContract(t *testing.T) {
 				t.Fatal(err)
 			}
 			if ds, ok := f.(vfs.DataSeeker); ok {
-				if _, err := ds.NextData(0); err != io.EOF {
+				if _, err := ds.NextData(0); !errors.Is(err, io.EOF) {
 					t.Fatalf("NextData of a hole: %v", err)
 				}
 			}
@@ -79,7 +79,7 @@ func TestContract(t *testing.T) {
 				if off, err := ds.NextData(0); err != nil || off > 100_000 {
 					t.Fatalf("NextData = %d, %v", off, err)
 				}
-				if _, err := ds.NextData(200_000); err != io.EOF {
+				if _, err := ds.NextData(200_000); !errors.Is(err, io.EOF) {
 					t.Fatalf("NextData behind the data: %v", err)
 				}
 			}
@@ -91,7 +91,7 @@ func TestContract(t *testing.T) {
 			if _, err := f.ReadAt(b, 99_999); err != nil || string(b) != "\x00hello\x00" {
 				t.Fatalf("ReadAt = %q, %v", b, err)
 			}
-			if n, err := f.ReadAt(b, 1<<20-3); n != 3 || err != io.EOF {
+			if n, err := f.ReadAt(b, 1<<20-3); n != 3 || !errors.Is(err, io.EOF) {
 				t.Fatalf("ReadAt at the end = %d, %v", n, err)
 			}
 			if err := vfs.WriteFileDurable(c.fsys, filepath.Join(dir, "conf"), []byte("one")); err != nil {

@@ -35,12 +35,14 @@ type memNode struct {
 	refs        int // open files and mappings
 	maps        int
 	unlinked    bool
+	freed       bool // unlinked and not in use: the blocks count no more
 }
 
+// freeIfUnused gives the blocks of a removed file back. The content stays: a removal that was not synced may be undone.
 func (n *memNode) freeIfUnused() {
-	if n.unlinked && n.refs == 0 {
+	if n.unlinked && n.refs == 0 && !n.freed {
+		n.freed = true
 		n.fs.mu.used -= int64(len(n.pages)) * memPage
-		n.pages = map[int64]pageState{}
 	}
 }
 
@@ -180,6 +182,7 @@ type memFile struct {
 	closed   bool // owned by Mem.mu
 }
 
+// Name is the path the file was opened with.
 func (f *memFile) Name() string { return f.name }
 
 // enter takes the lock of the file system if the file is open.
@@ -201,6 +204,7 @@ func (f *memFile) enterWrite(op string) error {
 	return f.enter(op)
 }
 
+// Close closes the file.
 func (f *memFile) Close() error {
 	if err := f.enter("close"); err != nil {
 		return err
@@ -212,6 +216,7 @@ func (f *memFile) Close() error {
 	return nil
 }
 
+// Size is the length in bytes.
 func (f *memFile) Size() (int64, error) {
 	if err := f.enter("stat"); err != nil {
 		return 0, err
@@ -220,6 +225,7 @@ func (f *memFile) Size() (int64, error) {
 	return f.node.size, nil
 }
 
+// ReadAt is an io.ReaderAt.
 func (f *memFile) ReadAt(b []byte, off int64) (int, error) {
 	if err := f.node.fs.op(OpRead, f.name, off, int64(len(b))); err != nil {
 		return 0, err
@@ -238,6 +244,7 @@ func (f *memFile) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
+// WriteAt is an io.WriterAt; on a full volume it writes what fits.
 func (f *memFile) WriteAt(b []byte, off int64) (int, error) {
 	opErr := f.node.fs.op(OpWrite, f.name, off, int64(len(b)))
 	var short *ShortWrite
@@ -262,6 +269,7 @@ func (f *memFile) WriteAt(b []byte, off int64) (int, error) {
 	return len(b), opErr
 }
 
+// Truncate sets the length.
 func (f *memFile) Truncate(size int64) error {
 	if err := f.node.fs.op(OpTruncate, f.name, size, 0); err != nil {
 		return err
@@ -274,6 +282,7 @@ func (f *memFile) Truncate(size int64) error {
 	return nil
 }
 
+// Sync makes bytes and length durable, or loses the bytes when the hook says so.
 func (f *memFile) Sync() error {
 	opErr := f.node.fs.op(OpSync, f.name, 0, 0)
 	if err := f.enter("sync"); err != nil {
@@ -288,6 +297,7 @@ func (f *memFile) Sync() error {
 	return nil
 }
 
+// Allocate takes blocks from the capacity.
 func (f *memFile) Allocate(off, n int64) error {
 	if err := f.node.fs.op(OpAllocate, f.name, off, n); err != nil {
 		return err
@@ -343,8 +353,10 @@ type memMapping struct {
 	b    []byte
 }
 
+// Bytes is the content of the file itself.
 func (m *memMapping) Bytes() []byte { return m.b }
 
+// Unmap ends the mapping.
 func (m *memMapping) Unmap() error {
 	m.node.fs.mu.Lock()
 	defer m.node.fs.mu.Unlock()

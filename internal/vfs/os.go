@@ -16,10 +16,12 @@ var OS FS = osFS{}
 
 type osFS struct{}
 
+// Open is os.Open.
 func (osFS) Open(name string) (File, error) {
 	return openOS(name, os.O_RDONLY)
 }
 
+// OpenFile is os.OpenFile.
 func (osFS) OpenFile(name string, flag int) (File, error) {
 	return openOS(name, flag)
 }
@@ -32,11 +34,22 @@ func openOS(name string, flag int) (File, error) {
 	return &osFile{File: f}, nil
 }
 
-func (osFS) MkdirAll(dir string) error                 { return os.MkdirAll(dir, 0o755) }
-func (osFS) Remove(name string) error                  { return os.Remove(name) }
-func (osFS) RemoveAll(dir string) error                { return os.RemoveAll(dir) }
-func (osFS) Rename(oldName, newName string) error      { return os.Rename(oldName, newName) }
-func (osFS) Stat(name string) (fs.FileInfo, error)     { return os.Stat(name) }
+// MkdirAll is os.MkdirAll.
+func (osFS) MkdirAll(dir string) error { return os.MkdirAll(dir, 0o755) }
+
+// Remove is os.Remove.
+func (osFS) Remove(name string) error { return os.Remove(name) }
+
+// RemoveAll is os.RemoveAll.
+func (osFS) RemoveAll(dir string) error { return os.RemoveAll(dir) }
+
+// Rename is os.Rename.
+func (osFS) Rename(oldName, newName string) error { return os.Rename(oldName, newName) }
+
+// Stat is os.Stat.
+func (osFS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
+
+// ReadDir is os.ReadDir.
 func (osFS) ReadDir(dir string) ([]fs.DirEntry, error) { return os.ReadDir(dir) }
 
 // osFile is a file of the operating system; store/mapped maps it through OSFile.
@@ -47,6 +60,7 @@ type osFile struct {
 // OSFile returns the file itself, for mapping it. The caller must not close it.
 func (f *osFile) OSFile() *os.File { return f.File }
 
+// Size is the length in bytes.
 func (f *osFile) Size() (int64, error) {
 	st, err := f.Stat()
 	if err != nil {

@@ -29,10 +29,8 @@ func (osFS) Usage(dir string) (Usage, error) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return Usage{}, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	return Usage{
-		Total: int64(st.Blocks) * int64(st.Bsize),
-		Free:  int64(st.Bavail) * int64(st.Bsize),
-	}, nil
+	block := int64(st.Bsize) //nolint:unconvert // its type differs between systems
+	return Usage{Total: int64(st.Blocks) * block, Free: int64(st.Bavail) * block}, nil
 }
 
 // Lock takes a write lock on byte 0, which is what a Java FileLock of one byte takes.

@@ -139,7 +139,7 @@ func ReadFile(fsys FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	size, err := f.Size()
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func ReadFile(fsys FS, name string) ([]byte, error) {
 	}
 	b := make([]byte, size)
 	n, err := f.ReadAt(b, 0)
-	if err != nil && !(errors.Is(err, io.EOF) && int64(n) == size) {
+	if err != nil && (!errors.Is(err, io.EOF) || int64(n) != size) {
 		return nil, err
 	}
 	return b, nil

@@ -92,10 +92,10 @@ func (l *Log) AppendBatch(as []*Append) {
 				continue
 			}
 			if len(l.app.buf) >= maxStaged {
-				l.writeStaged()
+				_ = l.writeStaged() // the items have the error
 			}
 		}
-		l.writeStaged()
+		_ = l.writeStaged()
 		l.app.lastStore = store
 	}
 	l.unlockAppend()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"mqx/internal/failpoint"
 	"mqx/store/mapped"
 )
 
@@ -69,6 +70,7 @@ func (l *Log) removeOldest(s *segment, info FileInfo) error {
 		s.leaving.Store(false)
 		return fmt.Errorf("cannot remove expired commit log file: %w", err)
 	}
+	failpoint.Pass(failpoint.LogRemoved)
 	l.segMu.Lock()
 	if segs := l.list(); len(segs) > 0 && segs[0] == s {
 		l.setList(slices.Clone(segs[1:]))

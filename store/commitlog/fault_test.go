@@ -167,6 +167,7 @@ func TestFullVolume(t *testing.T) {
 // Faults while opening and recovering are errors with the path, and change nothing for the next attempt.
 func TestOpenFaults(t *testing.T) {
 	build := func(t *testing.T) *fixture {
+		t.Helper()
 		x := newFixture(t, 4096)
 		l := x.open()
 		var c commitlog.Counter

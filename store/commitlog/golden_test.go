@@ -132,6 +132,7 @@ func TestGoldenDamaged(t *testing.T) {
 }
 
 func checkDamaged(t *testing.T, variant string, m *testkit.Manifest) {
+	t.Helper()
 	for _, readOnly := range []bool{true, false} {
 		l, dir := openGolden(t, variant, readOnly)
 		raw := rawFiles(t, dir)

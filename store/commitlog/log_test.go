@@ -20,30 +20,32 @@ import (
 var epoch = time.UnixMilli(1_700_000_000_000)
 
 // record encodes a record of exactly n bytes.
-func record(t testing.TB, n int, seed byte) []byte {
-	t.Helper()
+func record(tb testing.TB, n int, seed byte) []byte {
+	tb.Helper()
 	host := netip.MustParseAddrPort("10.0.0.1:10911")
 	r := message.Record{Magic: message.MagicV1, QueueID: 1, BornTimestamp: 1, BornHost: host, StoreHost: host, Topic: []byte("T")}
 	overhead := r.EncodedLen(false)
 	if n < overhead {
-		t.Fatalf("a record has at least %d bytes", overhead)
+		tb.Fatalf("a record has at least %d bytes", overhead)
 	}
 	r.Body = bytes.Repeat([]byte{seed | 1}, n-overhead)
 	b := r.Append(nil, false)
 	if len(b) != n {
-		t.Fatalf("record of %d bytes, want %d", len(b), n)
+		tb.Fatalf("record of %d bytes, want %d", len(b), n)
 	}
 	return b
 }
 
-func one(t testing.TB, n int, c *commitlog.Counter) *commitlog.Append {
-	return &commitlog.Append{Buf: record(t, n, byte(n)), Counter: c}
+func one(tb testing.TB, n int, c *commitlog.Counter) *commitlog.Append {
+	tb.Helper()
+	return &commitlog.Append{Buf: record(tb, n, byte(n)), Counter: c}
 }
 
-func batch(t testing.TB, c *commitlog.Counter, sizes ...int32) *commitlog.Append {
+func batch(tb testing.TB, c *commitlog.Counter, sizes ...int32) *commitlog.Append {
+	tb.Helper()
 	a := &commitlog.Append{Counter: c, Sizes: sizes}
 	for _, n := range sizes {
-		a.Buf = append(a.Buf, record(t, int(n), byte(n))...)
+		a.Buf = append(a.Buf, record(tb, int(n), byte(n))...)
 	}
 	return a
 }
@@ -55,9 +57,10 @@ type fixture struct {
 	cfg commitlog.Config
 }
 
-func newFixture(t testing.TB, fileSize int64) *fixture {
+func newFixture(tb testing.TB, fileSize int64) *fixture {
+	tb.Helper()
 	fsys := vfs.NewMem()
-	return &fixture{t: t, fs: fsys, dir: "/store/commitlog", cfg: commitlog.Config{
+	return &fixture{t: tb, fs: fsys, dir: "/store/commitlog", cfg: commitlog.Config{
 		FS: fsys, Dir: "/store/commitlog", FileSize: fileSize, Clock: clock.NewManual(epoch),
 		Logger: slog.New(slog.DiscardHandler),
 	}}
@@ -101,11 +104,11 @@ func (x *fixture) recoverLog(l *commitlog.Log) commitlog.WalkEnd {
 	return end
 }
 
-func files(t testing.TB, l *commitlog.Log) []commitlog.FileInfo {
-	t.Helper()
+func files(tb testing.TB, l *commitlog.Log) []commitlog.FileInfo {
+	tb.Helper()
 	list, err := l.Files()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return list
 }
@@ -117,25 +120,25 @@ type rec struct {
 	store int64
 }
 
-func walk(t testing.TB, l *commitlog.Log, from int64, o commitlog.WalkOptions) ([]rec, commitlog.WalkEnd) {
-	t.Helper()
+func walk(tb testing.TB, l *commitlog.Log, from int64, o commitlog.WalkOptions) ([]rec, commitlog.WalkEnd) {
+	tb.Helper()
 	var out []rec
 	end, err := l.Walk(from, o, func(off int64, v message.View) error {
 		out = append(out, rec{off, v.Size(), v.QueueOffset(), v.StoreTimestamp()})
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return out, end
 }
 
-func mustAppend(t testing.TB, l *commitlog.Log, as ...*commitlog.Append) {
-	t.Helper()
+func mustAppend(tb testing.TB, l *commitlog.Log, as ...*commitlog.Append) {
+	tb.Helper()
 	l.AppendBatch(as)
 	for i, a := range as {
 		if a.Err != nil {
-			t.Fatalf("item %d: %v", i, a.Err)
+			tb.Fatalf("item %d: %v", i, a.Err)
 		}
 	}
 }

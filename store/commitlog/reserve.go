@@ -112,8 +112,8 @@ func (l *Log) reserve(s *segment, to int64) error {
 			s.reserved.Store(upto)
 			return nil
 		case errors.Is(err, errors.ErrUnsupported):
-			s.reserved.Store(s.end()) // nothing to be had here: the write itself will tell
-			return nil
+			s.reserved.Store(s.end())
+			return nil // nothing to be had here: the write itself will tell
 		case !isNoSpace(err):
 			return fmt.Errorf("cannot reserve space for commit log: %w", err)
 		case upto <= to:
@@ -169,7 +169,7 @@ func (l *Log) runReserver(ctx context.Context) {
 // reserveAhead brings the newest file and the next one to where they should be.
 func (l *Log) reserveAhead() error {
 	s := l.newest.Load()
-	if s == nil || l.Failed() != nil {
+	if s == nil || l.failed.Load() != nil {
 		return nil
 	}
 	want := max(l.End(), s.start) + l.reserveStep(0)/2

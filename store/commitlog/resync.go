@@ -141,25 +141,23 @@ func (sc *scanner) searchChunk(s *segment, b []byte, end int64) (int64, error) {
 	}
 }
 
-// check reads the record at off and tells whether it is whole.
+// check reads the record at off and tells whether it is whole. An error is one of reading.
 func (sc *scanner) check(s *segment, off, end int64) (bool, error) {
 	var head [message.BlankLen]byte
 	if err := sc.w.l.readSegment(s, head[:], off); err != nil {
 		return false, err
 	}
-	size, _, err := message.PeekRecord(head[:])
-	if err != nil || off+int64(size) > end || size > maxRecordSize {
+	size := int64(binary.BigEndian.Uint32(head[:]))
+	if size < message.MinRecordLen || size > min(end-off, maxRecordSize) {
 		return false, nil
 	}
 	b := make([]byte, size)
 	if err := sc.w.l.readSegment(s, b, off); err != nil {
 		return false, err
 	}
-	rec, err := message.ParseView(b, message.DecodeOptions{VerifyBodyCRC: true})
-	if err != nil {
-		return false, nil
-	}
-	return rec.PhysicalOffset() == off && !sc.stale(rec.StoreTimestamp()), nil
+	rec, broken := message.ParseView(b, message.DecodeOptions{VerifyBodyCRC: true})
+	whole := broken == nil && rec.PhysicalOffset() == off && !sc.stale(rec.StoreTimestamp())
+	return whole, nil
 }
 
 // stale tells whether a record was stored before the last good one. A last good one from the future proves nothing:

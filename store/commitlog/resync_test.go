@@ -18,6 +18,7 @@ import (
 
 // written makes a log of n records of size bytes in files of fileSize, flushed and closed.
 func written(t *testing.T, fileSize int64, n, size int) (*fixture, []rec) {
+	t.Helper()
 	x := newFixture(t, fileSize)
 	l := x.open()
 	var c commitlog.Counter

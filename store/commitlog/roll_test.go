@@ -169,6 +169,7 @@ func TestN015RolloverUnderReaders(t *testing.T) {
 
 // followLog walks behind the writer until it has seen total records, in order.
 func followLog(t *testing.T, l *commitlog.Log, ch <-chan struct{}, total int64, hot bool) {
+	t.Helper()
 	var pos, next int64
 	for next < total {
 		end, err := l.Walk(pos, commitlog.WalkOptions{Hot: hot, VerifyBody: true}, func(off int64, v message.View) error {

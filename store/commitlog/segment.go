@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"mqx/internal/failpoint"
 	"mqx/internal/vfs"
 	"mqx/store/mapped"
 )
@@ -157,6 +158,7 @@ func (l *Log) createSegment(start int64, save bool) (*segment, error) {
 		return nil, l.createError(s.path, err)
 	}
 	f := mapped.New(vf)
+	failpoint.Pass(failpoint.LogCreated)
 	if err = f.Truncate(s.size); err == nil && save {
 		err = l.saveName(s, f)
 	}

@@ -22,7 +22,7 @@ func TestRealFullDisk(t *testing.T) {
 		tmpfsScenario(t, dir)
 		return
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestRealFullDisk$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRealFullDisk$", "-test.v")
 	cmd.Env = append(os.Environ(), tmpfsEnv+"="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
@@ -43,6 +43,7 @@ func TestRealFullDisk(t *testing.T) {
 }
 
 func tmpfsScenario(t *testing.T, dir string) {
+	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
 		t.Fatalf("cannot mount: %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"mqx/internal/failpoint"
 	"mqx/internal/vfs"
 	"mqx/store/mapped"
 )
@@ -77,6 +78,7 @@ func (l *Log) Truncate(to int64, salvageDir string) error {
 			return err
 		}
 	}
+	failpoint.Pass(failpoint.LogSalvaged)
 	l.app.Lock()
 	l.app.ready = false // until settle
 	l.app.Unlock()
@@ -147,6 +149,7 @@ func (l *Log) cutSegment(s *segment, off int64) error {
 		if err := f.Sync(); err != nil {
 			return l.fail("sync", s.path, err)
 		}
+		failpoint.Pass(failpoint.LogCutHalf)
 	}
 	s.reserved.Store(s.start)
 	return nil

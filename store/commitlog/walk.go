@@ -47,13 +47,14 @@ const (
 type EndReason int
 
 const (
-	// EndLimit: WalkOptions.To was reached.
+	// EndLimit says that WalkOptions.To was reached.
 	EndLimit EndReason = iota + 1
-	// EndOfData: nothing but zeros follow.
+	// EndOfData says that nothing but zeros follow.
 	EndOfData
-	// EndTorn: bytes follow that are no whole record, and no whole record follows them. Err says what is wrong.
+	// EndTorn says that bytes follow that are no whole record, and that no whole record follows them. WalkEnd.Err says
+	// what is wrong.
 	EndTorn
-	// EndStopped: the callback, or OnFinding, returned ErrStop or an error.
+	// EndStopped says that the callback, or OnFinding, returned ErrStop or an error.
 	EndStopped
 )
 

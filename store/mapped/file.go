@@ -169,8 +169,11 @@ func mapFile(f vfs.File) (vfs.Mapping, error) {
 
 type osMapping struct{ m mmap.MMap }
 
+// Bytes is the mapped memory.
 func (m *osMapping) Bytes() []byte { return m.m }
-func (m *osMapping) Unmap() error  { return m.m.Unmap() }
+
+// Unmap is munmap.
+func (m *osMapping) Unmap() error { return m.m.Unmap() }
 
 // CopyAt copies len(b) bytes at off out of the mapping, without a system call when they are in memory. Memory that is
 // gone is ErrFault.

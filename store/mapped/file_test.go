@@ -27,12 +27,14 @@ func open(t *testing.T, fsys vfs.FS, path string, size int64) *mapped.File {
 }
 
 func each(t *testing.T, f func(t *testing.T, fsys vfs.FS, dir string)) {
+	t.Helper()
 	t.Run("os", func(t *testing.T) { f(t, vfs.OS, t.TempDir()) })
 	t.Run("mem", func(t *testing.T) { f(t, vfs.NewMem(), "/") })
 }
 
 func TestViewShowsWrites(t *testing.T) {
 	each(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		t.Helper()
 		f := open(t, fsys, filepath.Join(dir, "f"), 64<<10)
 		if f.Mapped() {
 			t.Fatal("mapped before anybody asked")
@@ -65,6 +67,7 @@ func TestViewShowsWrites(t *testing.T) {
 
 func TestLeaseOutlivesCloseAndRemoval(t *testing.T) {
 	each(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		t.Helper()
 		path := filepath.Join(dir, "f")
 		f := open(t, fsys, path, 4096)
 		if _, err := f.WriteAt(bytes.Repeat([]byte("x"), 4096), 0); err != nil {
@@ -129,7 +132,7 @@ func TestTruncatedUnderReader(t *testing.T) {
 	if err := f.CopyAt(make([]byte, 10), 0); err != nil {
 		t.Fatalf("what is there is readable: %v", err)
 	}
-	if _, err := f.ReadAt(make([]byte, 10), 1<<19); err != io.EOF {
+	if _, err := f.ReadAt(make([]byte, 10), 1<<19); !errors.Is(err, io.EOF) {
 		t.Fatalf("ReadAt = %v", err)
 	}
 }
@@ -146,6 +149,7 @@ func TestGuardPassesOtherPanics(t *testing.T) {
 
 func TestConcurrentViewsAndClose(t *testing.T) {
 	each(t, func(t *testing.T, fsys vfs.FS, dir string) {
+		t.Helper()
 		f := open(t, fsys, filepath.Join(dir, "f"), 1<<16)
 		if _, err := f.WriteAt(bytes.Repeat([]byte{7}, 1<<16), 0); err != nil {
 			t.Fatal(err)
