@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"mqx/internal/failpoint"
 	"mqx/internal/vfs"
 )
 
@@ -100,6 +101,7 @@ func (x *checkpointFile) write(c Checkpoint) error {
 	if _, err := x.f.WriteAt(b, 0); err != nil {
 		return fmt.Errorf("cannot write checkpoint: %w", err)
 	}
+	failpoint.Pass(failpoint.CheckpointWritten)
 	if err := x.f.Sync(); err != nil {
 		return fmt.Errorf("cannot write checkpoint: %w", err)
 	}
@@ -140,6 +142,7 @@ func (s *Store) checkpoint(full bool) error {
 	} else {
 		c.IndexTime = max(c.IndexTime, s.index.DurableTime())
 	}
+	failpoint.Pass(failpoint.CheckpointDue)
 	if err := s.ckpt.write(c); err != nil {
 		return err
 	}

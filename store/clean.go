@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mqx/internal/failpoint"
 	"mqx/store/commitlog"
 )
 
@@ -154,6 +155,7 @@ func (s *Store) CleanExpiredQueues() error {
 			errs = append(errs, err)
 		}
 	}
+	failpoint.Pass(failpoint.QueuesExpired)
 	if _, err := s.index.Expire(logMin); err != nil {
 		errs = append(errs, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"mqx/internal/failpoint"
 	"mqx/message"
 	"mqx/store/commitlog"
 	"mqx/store/consumequeue"
@@ -80,7 +81,9 @@ func (d *dispatcher) step(ctx context.Context) (more bool, err error) {
 	if d.pos.Load() >= end || ctx.Err() != nil {
 		return false, nil
 	}
+	failpoint.Pass(failpoint.Dispatch)
 	err = d.dispatch(min(end, d.pos.Load()+dispatchRound))
+	failpoint.Pass(failpoint.Dispatched)
 	s.indexer.wake()
 	if err != nil {
 		return false, err

@@ -1,11 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"mqx/internal/failpoint"
 	"mqx/message"
 	"mqx/store/commitlog"
 )
@@ -112,6 +114,7 @@ func (s *Store) PutBatch(ps []*Put) {
 		s.stats.putMaxNs.Store(took) // two at once may lose one: it is a figure to look at
 	}
 	s.putting.RUnlock()
+	failpoint.Pass(failpoint.Appended)
 	w.finish()
 }
 
@@ -183,10 +186,12 @@ func (w *putWork) add(p *Put) (Status, error) {
 	return PutOK, nil
 }
 
+var retryPrefix, dlqPrefix = []byte(message.RetryTopicPrefix), []byte(message.DLQTopicPrefix)
+
 // check applies the limits of a message, in Apache's order.
 func (s *Store) check(r *message.Record, batch bool) (Status, error) {
 	limit := message.MaxTopicLen
-	if name := string(r.Topic[:min(len(r.Topic), len(message.RetryTopicPrefix))]); message.IsRetry(name) || message.IsDLQ(name) {
+	if bytes.HasPrefix(r.Topic, retryPrefix) || bytes.HasPrefix(r.Topic, dlqPrefix) {
 		limit = message.MaxRetryTopicLen
 	}
 	if len(r.Topic) == 0 || len(r.Topic) > limit {
@@ -208,16 +213,21 @@ func (s *Store) check(r *message.Record, batch bool) (Status, error) {
 }
 
 func (s *Store) checkRecord(r *message.Record) (Status, error) {
-	var over *message.LimitError
-	if err := r.Check(s.cfg.AppendPropCRC); errors.As(err, &over) && over.Field == "properties" {
-		return PropertiesSizeExceeded, err
-	} else if err != nil {
-		return MessageIllegal, err
+	if err := r.Check(s.cfg.AppendPropCRC); err != nil {
+		return statusOfLimit(err), err
 	}
 	if n, limit := r.EncodedLen(s.cfg.AppendPropCRC), s.cfg.MaxMessageBytes+recordReserve; n > limit {
 		return MessageIllegal, fmt.Errorf("record has %d bytes, the limit is %d (maxMessageSize and %d)", n, limit, recordReserve)
 	}
 	return PutOK, nil
+}
+
+func statusOfLimit(err error) Status {
+	var over *message.LimitError
+	if errors.As(err, &over) && over.Field == "properties" {
+		return PropertiesSizeExceeded
+	}
+	return MessageIllegal
 }
 
 // encodeBatch encodes the messages of a batch body as records of their own, which share all but flag, body and

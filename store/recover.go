@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/failpoint"
 	"mqx/message"
 	"mqx/store/commitlog"
 	"mqx/store/consumequeue"
@@ -188,9 +189,11 @@ func (r *recovery) recover() error {
 	if err != nil {
 		return err
 	}
+	failpoint.Pass(failpoint.RecoveryLog)
 	if err := r.settleQueues(); err != nil {
 		return err
 	}
+	failpoint.Pass(failpoint.RecoveryQueues)
 	s.cfg.Logger.Info("store: recovered", "dirty", r.dirty, "log_min", s.log.Min(), "log_end", s.log.End(),
 		"records_read", r.end.Records, "took", time.Since(began).Round(time.Millisecond))
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mqx/internal/clock"
+	"mqx/internal/failpoint"
 	"mqx/internal/vfs"
 	"mqx/store/commitlog"
 	"mqx/store/consumequeue"
@@ -352,6 +353,7 @@ func (s *Store) close() error {
 	if err == nil {
 		err = s.writeStop()
 	}
+	failpoint.Pass(failpoint.StopNoted)
 	// 6. Files are closed; the preallocated next log file goes.
 	err = errors.Join(err, s.log.Close(), s.cqs.Close(), s.index.Close(), s.ckpt.f.Close())
 	// 7. The mark of a store in use goes last.

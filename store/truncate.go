@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"mqx/internal/failpoint"
 	"mqx/message"
 )
 
@@ -87,6 +88,7 @@ func (s *Store) DeleteTopic(topic string) error {
 	if err := s.deleted.save(s.cfg.FS, s.cfg.RootDir, s.log.Min()); err != nil {
 		return fmt.Errorf("cannot delete topic %q: %w", topic, err)
 	}
+	failpoint.Pass(failpoint.TopicNoted)
 	for _, q := range queues {
 		if err := s.removeQueue(q); err != nil {
 			return fmt.Errorf("cannot delete topic %q: %w", topic, err)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"mqx/internal/failpoint"
 )
 
 // blankChunk is how many fillers are written at once in front of the first unit of a queue.
@@ -30,6 +32,7 @@ func (q *Queue) writeOut() error {
 		n := min(int64(len(b)-done), start+fileBytes-pos)
 		if err = q.writeAt(start, pos-start, b[done:done+int(n)]); err == nil {
 			done += int(n)
+			failpoint.Pass(failpoint.QueueWritten)
 		}
 	}
 
@@ -64,6 +67,7 @@ func (q *Queue) writeAt(start, at int64, b []byte) error {
 		if err := q.create(start, fileBytes); err != nil {
 			return err
 		}
+		failpoint.Pass(failpoint.QueueCreated)
 		if first {
 			if err := q.blank(start, at); err != nil {
 				return err

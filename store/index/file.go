@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 
+	"mqx/internal/failpoint"
 	"mqx/internal/vfs"
 )
 
@@ -228,9 +229,11 @@ func (x *file) writeBack() error {
 	if err := x.writeEntries(); err != nil {
 		return fmt.Errorf("cannot write index: %w", err)
 	}
+	failpoint.Pass(failpoint.IndexEntries)
 	if err := x.writeSlots(); err != nil {
 		return fmt.Errorf("cannot write index: %w", err)
 	}
+	failpoint.Pass(failpoint.IndexSlots)
 	if _, err := x.mu.f.WriteAt(x.mu.head.append(make([]byte, 0, headerSize)), 0); err != nil {
 		return fmt.Errorf("cannot write index: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mqx/internal/clock"
+	"mqx/internal/failpoint"
 	"mqx/internal/vfs"
 )
 
@@ -200,6 +201,7 @@ func (x *Index) create() (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot create index: %w", err)
 	}
+	failpoint.Pass(failpoint.IndexCreated)
 	x.mu.files = append(x.mu.files, f)
 	x.mu.newNames = true
 	return f, nil
