@@ -10,6 +10,7 @@ import (
 // parkedPull is a pull that found nothing and waits for data.
 type parkedPull struct {
 	key    holdKey
+	group  string
 	conn   uint64
 	offset int64 // queue offset it waits for
 	until  time.Time
@@ -20,8 +21,9 @@ type parkedPull struct {
 	wake func(timedOut bool)
 	drop func()
 
-	pos  int // in the heap, -1 when it is no longer parked
-	slot int // in its queue's list
+	pos    int  // in the heap, -1 when it is no longer parked
+	slot   int  // in its queue's list
+	passed bool // a message came that does not match
 }
 
 type holdKey struct {
@@ -35,7 +37,10 @@ type holdKey struct {
 type hold struct {
 	now  func() time.Time
 	tick time.Duration
-	max  int
+	// unmatched is how long a pull goes on waiting after a message that does
+	// not match it: then its client learns that the queue has moved.
+	unmatched time.Duration
+	max       int
 	// count is the number of parked pulls, for a look without the lock. It is
 	// raised before Park returns, so that a message that Arrived passes by is
 	// seen by the parker's own look at the queue.
@@ -52,11 +57,15 @@ type hold struct {
 	}
 }
 
-// holdTick is the least time between two looks at the deadlines.
-const holdTick = 100 * time.Millisecond
+// holdTick is the least time between two looks at the deadlines; holdUnmatched
+// is Apache's period of looking at all parked pulls.
+const (
+	holdTick      = 100 * time.Millisecond
+	holdUnmatched = 5 * time.Second
+)
 
 func newHold(now func() time.Time, maxParked int) *hold {
-	h := &hold{now: now, tick: holdTick, max: maxParked}
+	h := &hold{now: now, tick: holdTick, unmatched: holdUnmatched, max: maxParked}
 	h.mu.queues = map[holdKey][]*parkedPull{}
 	h.mu.conns = map[uint64]map[*parkedPull]struct{}{}
 	return h
@@ -95,8 +104,13 @@ func (h *hold) Arrived(topic []byte, queue int32, offset, tagsCode int64) {
 	list := h.mu.queues[holdKey{string(topic), queue}]
 	var woken []*parkedPull
 	for _, p := range list {
-		if offset >= p.offset && p.filter.MatchCQ(tagsCode) {
+		switch {
+		case offset < p.offset:
+		case p.filter.MatchCQ(tagsCode):
 			woken = append(woken, p)
+		case !p.passed:
+			p.passed = true
+			h.hasten(p)
 		}
 	}
 	for _, p := range woken {
@@ -105,6 +119,15 @@ func (h *hold) Arrived(topic []byte, queue int32, offset, tagsCode int64) {
 	h.mu.Unlock()
 	for _, p := range woken {
 		p.wake(false)
+	}
+}
+
+// hasten brings the deadline of p forward. Needs mu.
+func (h *hold) hasten(p *parkedPull) {
+	if soon := h.now().Add(h.unmatched); soon.Before(p.until) {
+		p.until = soon
+		heap.Fix(&h.mu.heap, p.pos)
+		h.arm()
 	}
 }
 
@@ -122,13 +145,15 @@ func (h *hold) Recheck(p *parkedPull) {
 	}
 }
 
-// Wake wakes all pulls that match, as if their time were up.
-func (h *hold) Wake(match func(topic string, queue int32) bool) {
+// Wake wakes all pulls that match; they run again without waiting.
+func (h *hold) Wake(match func(group, topic string, queue int32) bool) {
 	h.mu.Lock()
 	var woken []*parkedPull
 	for k, list := range h.mu.queues {
-		if match(k.topic, k.queue) {
-			woken = append(woken, list...)
+		for _, p := range list {
+			if match(p.group, k.topic, k.queue) {
+				woken = append(woken, p)
+			}
 		}
 	}
 	for _, p := range woken {

@@ -119,6 +119,31 @@ func TestHoldTimerOfGonePull(t *testing.T) {
 	})
 }
 
+// A message that does not match lets the pull go on for five seconds: then its
+// client learns that the queue has moved (N042).
+func TestHoldUnmatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		h := newHold(time.Now, 100)
+		defer h.Close()
+		filter := newTagFilter(&remoting.SubscriptionData{SubString: "a"})
+		_, ch := park(t, h, start, t0q, 1, 0, time.Minute, filter)
+		_, other := park(t, h, start, t0q, 1, 9, time.Minute, filter)
+		time.Sleep(time.Second)
+		for i := range 3 {
+			h.Arrived([]byte("T"), 0, int64(i), 0)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if e, ok := event(t, ch); !ok || !e.timedOut || e.at != 6*time.Second {
+			t.Errorf("%+v %v", e, ok)
+		}
+		if _, ok := event(t, other); ok {
+			t.Error("a pull of a later offset was hastened")
+		}
+	})
+}
+
 func TestHoldConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()

@@ -83,13 +83,13 @@ func (b *Broker) handleQueryOffset(r *server.Request) {
 }
 
 // offsetForNew is the offset of a group that has none: 0 when the queue begins
-// at 0 and its first message is still hot (or there is none yet).
+// at 0 and its first message is still at the hot end of the log.
 func (b *Broker) offsetForNew(h *offsetHeader) (int64, bool) {
 	if h.hasSetZero && !h.setZero {
 		return 0, false
 	}
 	topic := string(h.topic)
-	if b.store.MinOffset(topic, h.queueID) > 0 || !b.startInMemory(topic, h.queueID) {
+	if b.store.MinOffset(topic, h.queueID) > 0 || !b.store.InMemory(topic, h.queueID, 0) {
 		return 0, false
 	}
 	return 0, true

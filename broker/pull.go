@@ -296,8 +296,8 @@ func (b *Broker) park(r *server.Request, c *pullContext) bool {
 		filter = passAll
 	}
 	p := &parkedPull{
-		key: holdKey{c.topic.TopicName, c.head.queueID}, conn: r.Conn().ID(), offset: c.head.queueOffset,
-		until: b.now().Add(min(wait, maxHold)), filter: filter,
+		key: holdKey{c.topic.TopicName, c.head.queueID}, group: c.group.GroupName, conn: r.Conn().ID(), offset: c.head.queueOffset,
+		until: b.hold.now().Add(min(wait, maxHold)), filter: filter,
 	}
 	r.Detach() // c.head is invalid from here on
 	p.wake = func(bool) { b.woken.push(r) }
@@ -319,7 +319,7 @@ var passAll = &tagFilter{all: true}
 // again when there is room.
 func (b *Broker) parkUnwritable(r *server.Request) {
 	conn := r.Conn()
-	p := &parkedPull{key: writableKey, conn: conn.ID(), until: b.now().Add(maxHold), filter: passAll}
+	p := &parkedPull{key: writableKey, conn: conn.ID(), until: b.hold.now().Add(maxHold), filter: passAll}
 	r.Detach()
 	p.wake = func(timedOut bool) {
 		if timedOut {

@@ -35,7 +35,10 @@ func (b *Broker) handleResetOffset(r *server.Request) {
 		return
 	}
 	b.log.Info("consumer offsets reset", "group", h.Group, "topic", h.Topic, "queues", len(table), "peer", r.Conn().Remote())
-	b.hold.Wake(func(topic string, q int32) bool { _, ok := table[q]; return ok && topic == h.Topic })
+	b.hold.Wake(func(group, topic string, q int32) bool {
+		_, ok := table[q]
+		return ok && topic == h.Topic && group == h.Group
+	})
 	p := newReply(remoting.RespSuccess, "")
 	b.body(p, body)
 	p.to(r)

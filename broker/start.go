@@ -136,15 +136,6 @@ func (b *Broker) wakeNaming() {
 	}
 }
 
-// startInMemory reports whether the first message of a queue is at the hot end
-// of the log, or there is none.
-func (b *Broker) startInMemory(topic string, queue int32) bool {
-	if b.store.MaxOffset(topic, queue) == 0 {
-		return true
-	}
-	return b.store.InMemory(topic, queue, 0)
-}
-
 // Explain says in one line each what the start reports: addresses listened on
 // and advertised and why, name servers, store path and flush mode, what the
 // configuration asked for and has no effect, and warnings. Complete after
