@@ -72,7 +72,7 @@ func (s *Server) admit(nc *net.TCPConn) {
 		return
 	}
 	c := s.newConn(remote, local, peer)
-	if remote.Addr().Zone() != "" || local.Addr().Zone() != "" || !s.engine.enroll(c, nc) {
+	if s.cfg.streams || remote.Addr().Zone() != "" || local.Addr().Zone() != "" || !s.engine.enroll(c, nc) {
 		// gnet recycles the text of a zone, which other addresses of the
 		// process share: such a connection is served by a goroutine.
 		s.startStream(c, nc, nil)

@@ -136,6 +136,7 @@ func (c *Class) refuse() {
 // ClassStats are the counters of a class since its start.
 type ClassStats struct {
 	Name         string
+	Closed       bool          // takes nothing new
 	Waiting      int           // requests in the queue
 	Running      int           // workers inside a handler
 	OldestWait   time.Duration // age of the request at the head of the queue
@@ -153,6 +154,7 @@ func (c *Class) Stats() ClassStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.mu.stats
+	s.Closed = c.mu.closed
 	s.Waiting = c.mu.queue.len()
 	s.OldestWait = c.oldest(time.Now())
 	return s

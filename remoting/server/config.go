@@ -49,9 +49,11 @@ type Config struct {
 	// OutboundTotal bounds the unsent bytes of all connections: above it a
 	// connection over its soft limit is closed.
 	OutboundSoft, OutboundHard, OutboundTotal int64
-	// InboundTotal bounds the bytes of requests that wait or run and of
-	// frames that are not complete yet, over all connections. Above it new
-	// requests are answered SYSTEM_BUSY.
+	// InboundTotal bounds the bytes of requests that wait or run, over all
+	// connections: above it new requests that do not run on the loop are
+	// answered SYSTEM_BUSY. Frames that are not complete yet have half as much
+	// besides (one largest frame at least); a connection that needs more is
+	// closed.
 	InboundTotal int64
 	// SendBuffer and ReceiveBuffer set SO_SNDBUF and SO_RCVBUF in bytes; 0
 	// leaves them to the system.
@@ -68,9 +70,13 @@ type Config struct {
 	// OnOpen saw. Both run on the connection's loop and must not block.
 	OnOpen  func(*Conn)
 	OnClose func(c *Conn, reason error)
-	// OnWritable is called when a connection whose Writable was false has
-	// sent enough to be writable again. It must not block. May be nil.
+	// OnWritable is called, on a goroutine of its own, when a connection whose
+	// Writable was false has sent enough to be writable again. May be nil.
 	OnWritable func(*Conn)
+
+	// streams serves every connection by goroutines instead of event loops, as
+	// on systems that have none. For tests.
+	streams bool
 }
 
 func (c *Config) setDefaults() {

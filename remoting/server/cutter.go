@@ -8,7 +8,7 @@ import (
 )
 
 // errInboundFull closes a connection whose incomplete frame finds no room
-// within Config.InboundTotal.
+// within half of Config.InboundTotal.
 var errInboundFull = errors.New("inbound memory is full")
 
 // lengthField is the size of the field that a frame starts with.
@@ -24,7 +24,7 @@ type cutter struct {
 	max     int           // largest frame
 	partial *atomic.Int64 // bytes of incomplete frames, all connections
 	inbound *atomic.Int64 // bytes of whole frames, all connections
-	limit   int64         // of both together
+	limit   int64         // of partial
 }
 
 // cut takes what one read has brought and returns up to two buffers, each with
@@ -91,7 +91,7 @@ func (k *cutter) grow(n int) error {
 	if k.need > 0 {
 		size = min(max(size, 2*have), k.need)
 	}
-	if have+n > smallPartial && k.partial.Load()+k.inbound.Load()+int64(size) > k.limit {
+	if have+n > smallPartial && k.partial.Load()+int64(size) > k.limit {
 		return errInboundFull
 	}
 	b := newInbuf(size, k.partial)
@@ -104,7 +104,7 @@ func (k *cutter) grow(n int) error {
 }
 
 // smallPartial is what every connection may hold of an incomplete frame, also
-// when the inbound memory is full.
+// when the memory for them is full.
 const smallPartial = 4 << 10
 
 // drop frees the incomplete frame.

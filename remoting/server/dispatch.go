@@ -79,8 +79,7 @@ func (c *Conn) feed(t *turn, data []byte) (err error) {
 func (t *turn) begin() {
 	t.now = time.Now()
 	t.gen = t.scope.open()
-	g := &t.srv.gauges
-	t.full = g.inbound.Load()+g.partial.Load() > t.srv.cfg.InboundTotal
+	t.full = t.srv.gauges.inbound.Load() > t.srv.cfg.InboundTotal
 }
 
 // end hands the sorted requests to their classes and flushes what was answered

@@ -245,7 +245,7 @@ func (s *Server) newConn(remote, local netip.AddrPort, peer netip.Addr) *Conn {
 	c.remote.Store(&remote)
 	c.lastAlive = s.since(c.opened)
 	c.in.max = s.cfg.MaxFrame
-	c.in.partial, c.in.inbound, c.in.limit = &s.gauges.partial, &s.gauges.inbound, s.cfg.InboundTotal
+	c.in.partial, c.in.inbound, c.in.limit = &s.gauges.partial, &s.gauges.inbound, max(s.cfg.InboundTotal/2, int64(s.cfg.MaxFrame))
 	return c
 }
 
