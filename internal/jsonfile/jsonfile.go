@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"mqx/internal/failpoint"
 	"mqx/internal/vfs"
 )
 
@@ -105,10 +106,12 @@ func Save(fsys vfs.FS, path string, data []byte) error {
 		_ = fsys.Remove(tmp)
 		return fmt.Errorf("cannot save %q: %w", path, err)
 	}
+	failpoint.Pass(failpoint.JSONWritten)
 	if err := shift(fsys, path); err != nil {
 		_ = fsys.Remove(tmp)
 		return fmt.Errorf("cannot save %q: %w", path, err)
 	}
+	failpoint.Pass(failpoint.JSONShifted)
 	if err := fsys.Rename(tmp, path); err != nil {
 		return fmt.Errorf("cannot save %q: %w", path, err)
 	}

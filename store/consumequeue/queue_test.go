@@ -24,7 +24,7 @@ func memSet(t testing.TB, m *vfs.Mem) *Set {
 func newMem(t testing.TB) *vfs.Mem {
 	t.Helper()
 	m := vfs.NewMem()
-	if err := m.MkdirAll(root); err != nil {
+	if err := errors.Join(m.MkdirAll(root), m.SyncDir("/")); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -257,7 +257,7 @@ func TestExpireRemovesFilesAndMovesMin(t *testing.T) {
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := vfs.NewMem()
-		_ = m.MkdirAll(root)
+		_ = errors.Join(m.MkdirAll(root), m.SyncDir("/"))
 		s := NewSet(Config{FS: m, Root: root, FileBytes: 7 * UnitSize, MaxOpenFiles: 2})
 		q := s.New("T", 0)
 		next := int64(0) // records in the log

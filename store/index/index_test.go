@@ -22,7 +22,7 @@ const dir = "/store/index"
 func newMem(t testing.TB) *vfs.Mem {
 	t.Helper()
 	m := vfs.NewMem()
-	if err := m.MkdirAll("/store"); err != nil {
+	if err := errors.Join(m.MkdirAll("/store"), m.SyncDir("/")); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -225,7 +225,7 @@ func TestFullDiskKeepsEntriesAndRetries(t *testing.T) {
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := vfs.NewMem()
-		_ = m.MkdirAll("/store")
+		_ = errors.Join(m.MkdirAll("/store"), m.SyncDir("/"))
 		cfg := Config{FS: m, Dir: dir, Slots: 5, Entries: 20, Location: time.UTC, Clock: clock.NewManual(time.UnixMilli(1_000))}
 		x, _, err := Open(cfg)
 		if err != nil {
