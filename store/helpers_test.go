@@ -9,6 +9,7 @@ import (
 
 	"mqx/internal/testkit"
 	"mqx/message"
+	"mqx/store/commitlog"
 )
 
 // goldenConfig is the configuration with which a golden store was written.
@@ -100,3 +101,6 @@ func readAll(t testing.TB, s *Store, topic string, queueID int32, filter Message
 	t.Fatalf("%s/%d does not end", topic, queueID)
 	return nil
 }
+
+// forceExpire lets the oldest log file go.
+var forceExpire = commitlog.ExpireRules{Force: true, MaxFiles: 1}
