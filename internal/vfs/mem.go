@@ -20,8 +20,8 @@ import (
 //
 // The model of durability: bytes become durable, 512 at a time and in any order, at some time after they were written
 // and at File.Sync at the latest; the length of a file at File.Sync; names at SyncDir, and those of one directory in
-// the order in which they were changed; a directory itself at SyncDir of its parent, made or removed. A Sync that fails leaves the bytes out: a later Sync does not bring them to
-// the disk either.
+// the order in which they were changed; a directory itself at SyncDir of its parent, made or removed. A Sync that
+// fails leaves the bytes out: a later Sync does not bring them to the disk either.
 //
 // A Mem is safe to share between goroutines.
 type Mem struct {

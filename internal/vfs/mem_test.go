@@ -250,6 +250,23 @@ func TestPowerLossOfNames(t *testing.T) {
 	}
 }
 
+func TestPowerLossOfDirectories(t *testing.T) {
+	for seed := range uint64(20) {
+		m := vfs.NewMem()
+		if err := vfs.MkdirAllDurable(m, "/a/b/c"); err != nil {
+			t.Fatal(err)
+		}
+		f := create(t, m, "/a/b/c/f")
+		sync(t, m, f)
+		if err := vfs.MkdirAllDurable(m, "/a/b/c"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.PowerLoss(seed).Stat("/a/b/c/f"); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
 func TestPowerLossOfATruncation(t *testing.T) {
 	outcomes := map[string]int{}
 	for seed := range uint64(100) {

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"mqx/internal/failpoint"
 )
@@ -101,6 +102,29 @@ type DataSeeker interface {
 	// NextData returns the start of the next region at or behind off that may hold bytes other than zero.
 	// It returns io.EOF when there is none.
 	NextData(off int64) (int64, error)
+}
+
+// MkdirAllDurable makes a directory and those of its parents that are missing, and makes their names durable.
+func MkdirAllDurable(fsys FS, dir string) error {
+	var missing []string
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		if _, err := fsys.Stat(d); err == nil || d == filepath.Dir(d) {
+			break
+		}
+		missing = append(missing, d)
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, d := range slices.Backward(missing) {
+		if err := fsys.SyncDir(filepath.Dir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // WriteFileDurable replaces the named file by data so that after a crash either the old or the new content is there:

@@ -140,6 +140,9 @@ func (l *Log) Failed() error {
 	return nil
 }
 
+// refuses tells whether the log has failed.
+func (l *Log) refuses() bool { return l.failed.Load() != nil }
+
 // fail makes the log refuse writes for good and returns why it does; the first reason stays.
 func (l *Log) fail(op, path string, cause error) error {
 	err := &FailedError{Op: op, Path: path, Err: cause}

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+
+	"mqx/internal/vfs"
 )
 
 // found is a file of the directory.
@@ -54,10 +56,10 @@ func Open(cfg Config) (*Log, error) {
 func (l *Log) scanDir() ([]found, error) {
 	entries, err := l.cfg.FS.ReadDir(l.cfg.Dir)
 	if errors.Is(err, fs.ErrNotExist) && !l.cfg.ReadOnly {
-		if err := l.cfg.FS.MkdirAll(l.cfg.Dir); err != nil {
+		if err := vfs.MkdirAllDurable(l.cfg.FS, l.cfg.Dir); err != nil {
 			return nil, fmt.Errorf("cannot create commit log directory: %w", err)
 		}
-		return nil, l.cfg.FS.SyncDir(filepath.Dir(l.cfg.Dir))
+		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot list commit log: %w", err)

@@ -169,7 +169,7 @@ func (l *Log) runReserver(ctx context.Context) {
 // reserveAhead brings the newest file and the next one to where they should be.
 func (l *Log) reserveAhead() error {
 	s := l.newest.Load()
-	if s == nil || l.failed.Load() != nil {
+	if s == nil || l.refuses() {
 		return nil
 	}
 	want := max(l.End(), s.start) + l.reserveStep(0)/2

@@ -252,7 +252,7 @@ func (l *Log) salvageSegment(s *segment, from int64, dir string) error {
 	if err != nil || last < 0 {
 		return err
 	}
-	if err := mkdirDurable(l.cfg.FS, dir); err != nil {
+	if err := vfs.MkdirAllDurable(l.cfg.FS, dir); err != nil {
 		return err
 	}
 	stamp := l.cfg.Clock.Now().UTC().Format("20060102T150405.000Z")
@@ -281,22 +281,4 @@ func (l *Log) salvageSegment(s *segment, from int64, dir string) error {
 	}
 	l.cfg.Logger.Warn("bytes cut from the commit log are kept", "path", name, "phys_offset", from, "bytes", last+1-from)
 	return l.cfg.FS.SyncDir(dir)
-}
-
-// mkdirDurable makes a directory and its parents with durable names.
-func mkdirDurable(fsys vfs.FS, dir string) error {
-	if _, err := fsys.Stat(dir); err == nil {
-		return nil
-	}
-	if err := fsys.MkdirAll(dir); err != nil {
-		return err
-	}
-	for d := filepath.Dir(dir); ; d = filepath.Dir(d) {
-		if err := fsys.SyncDir(d); err != nil {
-			return err
-		}
-		if filepath.Dir(filepath.Dir(dir)) == d || d == filepath.Dir(d) {
-			return nil // dir is at most two levels below what was there before
-		}
-	}
 }
