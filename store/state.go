@@ -23,13 +23,13 @@ var errStateFile = errors.New("not a state file, or damaged")
 func writeState(fsys vfs.FS, path, head string, body []byte) error {
 	b := append([]byte(head+"\n"), body...)
 	b = fmt.Appendf(b, "crc32 %08x\n", crc32.ChecksumIEEE(b))
-	if err := fsys.MkdirAll(filepath.Dir(path)); err != nil {
+	if err := vfs.MkdirAllDurable(fsys, filepath.Dir(path)); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
 	if err := vfs.WriteFileDurable(fsys, path, b); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
 	}
-	return fsys.SyncDir(filepath.Dir(filepath.Dir(path)))
+	return nil
 }
 
 // readState reads a state file and checks it. Errors: fs.ErrNotExist, errStateFile, or the one of the disk.

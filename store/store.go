@@ -134,7 +134,7 @@ func (s *Store) indexDir() string { return filepath.Join(s.cfg.RootDir, "index")
 func (s *Store) open() error {
 	c := &s.cfg
 	// 1. The directory is ours, and of a kind that is served.
-	if err := c.FS.MkdirAll(c.RootDir); err != nil {
+	if err := vfs.MkdirAllDurable(c.FS, c.RootDir); err != nil {
 		return fmt.Errorf("cannot open store: %w", err)
 	}
 	var err error

@@ -168,7 +168,7 @@ func QuarantineDir(path string) string {
 
 func quarantine(fsys vfs.FS, path string) error {
 	dir := QuarantineDir(path)
-	if err := fsys.MkdirAll(dir); err != nil {
+	if err := vfs.MkdirAllDurable(fsys, dir); err != nil {
 		return fmt.Errorf("cannot move bad file %q away: %w", path, err)
 	}
 	target := ""
