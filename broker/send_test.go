@@ -1,0 +1,332 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mqx/message"
+	"mqx/remoting"
+	"mqx/store"
+)
+
+func TestSendHeader(t *testing.T) {
+	want := remoting.SendMessageHeader{
+		ProducerGroup: "PG", Topic: "T", DefaultTopic: "D", DefaultTopicQueueNums: 4, QueueID: -1, SysFlag: 1, BornTimestamp: 1795993499579,
+		Flag: 7, Properties: "a\x01b\x02", ReconsumeTimes: 3, UnitMode: true, Batch: true, MaxReconsumeTimes: remoting.Some(int32(5)),
+	}
+	for _, short := range []bool{true, false} {
+		var f remoting.Fields
+		remoting.EncodeSend(&f, &want, short)
+		var h sendHeader
+		if err := h.decode(f); err != nil {
+			t.Fatal(err)
+		}
+		if string(h.group) != "PG" || string(h.topic) != "T" || string(h.defaultTopic) != "D" || h.defaultQueues != 4 || h.queueID != -1 ||
+			h.sysFlag != 1 || h.bornTimestamp != 1795993499579 || h.flag != 7 || string(h.properties) != "a\x01b\x02" || h.reconsumeTimes != 3 ||
+			!h.unitMode || !h.batch || h.maxReconsumeTimes != 5 || !h.hasMaxReconsume {
+			t.Errorf("short %v: %+v", short, h)
+		}
+		for _, r := range requiredSend {
+			g := append(remoting.Fields(nil), f...)
+			g.Del(r.name)
+			g.Del(string(r.short))
+			var missing *remoting.MissingFieldError
+			if err := h.decode(g); !errors.As(err, &missing) || missing.Field != r.name {
+				t.Errorf("without %s: %v", r.name, err)
+			}
+		}
+		if n := testing.AllocsPerRun(50, func() { _ = h.decode(f) }); n != 0 {
+			t.Errorf("short %v: %v allocations", short, n)
+		}
+	}
+	f := remoting.Fields{{Key: []byte("e"), Value: []byte("12345678901")}}
+	var h sendHeader
+	var fe *remoting.FieldError
+	if err := h.decode(f); !errors.As(err, &fe) || fe.Field != "e" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestStoredProperties(t *testing.T) {
+	own := &brokerProps{region: "R", traceOn: "true", cluster: "C"}
+	const added = "MSG_REGION\x01R\x02TRACE_ON\x01true\x02CLUSTER\x01C\x02"
+	tests := []struct{ name, raw, key, want string }{
+		{"nothing", "", "", added},
+		{"kept as sent", "TAGS\x01a\x02KEYS\x01k\x02", "", "TAGS\x01a\x02KEYS\x01k\x02" + added},
+		{"no separator at the end (N108)", "TAGS\x01a", "", "TAGS\x01a\x02" + added},
+		{"the broker's own are replaced", "POP_CK\x01x\x02CLUSTER\x01old\x02TAGS\x01a\x02MSG_REGION\x01old\x02TRACE_ON\x01false\x02", "", "TAGS\x01a\x02" + added},
+		{"new key", "TAGS\x01a\x02", "ID", "TAGS\x01a\x02" + added + "UNIQ_KEY\x01ID\x02"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := scanProps([]byte(tt.raw))
+			got := string(own.appendStored(nil, []byte(tt.raw), &p, []byte(tt.key)))
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	p := scanProps([]byte("UNIQ_KEY\x01U\x02DELAY\x013\x02WAIT\x01false\x02TRAN_MSG\x01TRUE\x02TIMER_DELAY_MS\x015\x02"))
+	if string(p.uniqKey) != "U" || p.delayLevel() != 3 || !p.noWait || !p.prepared || p.timer != "TIMER_DELAY_MS" {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestSendRefusals(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	r := start(t, cfg)
+	r.createTopic("T", 4)
+	group := strings.Repeat("g", 300)
+	head := func(topic string, q int32, props string, edit ...func(*remoting.SendMessageHeader)) *remoting.SendMessageHeader {
+		h := sendHeaderOf(topic, q, props)
+		for _, e := range edit {
+			e(h)
+		}
+		return h
+	}
+	batch := func(props string) []byte { return message.AppendBatchItem(nil, 0, []byte("x"), []byte(props)) }
+	isBatch := func(h *remoting.SendMessageHeader) { h.Batch = true }
+	tests := []struct {
+		name string
+		head *remoting.SendMessageHeader
+		body []byte
+		code int32
+		text string
+	}{
+		{"illegal queue", head("T", 4, ""), []byte("x"), 29, "queueId[4] is illegal"},
+		{"system topic", head(message.TopicSchedule, 0, ""), []byte("x"), 16, "Sending message to topic[SCHEDULE_TOPIC_XXXX] is forbidden."},
+		{"half topic", head(message.TopicHalf, 0, ""), []byte("x"), 16, "forbidden"},
+		{"bad name", head("a.b", 0, ""), []byte("x"), 29, `'.'`},
+		{"unknown topic, no template", head("new1", 0, "", func(h *remoting.SendMessageHeader) { h.DefaultTopic = "nope" }), []byte("x"), 17, "topic[new1] not exist"},
+		{"template without the bit", head("new2", 0, "", func(h *remoting.SendMessageHeader) { h.DefaultTopic = "T" }), []byte("x"), 17, "not exist"},
+		{"no body", head("T", 0, ""), nil, 13, "no body"},
+		{"delayed", head("T", 0, prop("DELAY", "3")), []byte("x"), 13, "DELAY=3"},
+		{"timer", head("T", 0, prop("TIMER_DELAY_SEC", "3")), []byte("x"), 13, "TIMER_DELAY_SEC"},
+		{"transaction", head("T", 0, prop("TRAN_MSG", "true")), []byte("x"), 13, "transactional"},
+		{"lite", head("T", 0, prop("__LITE_TOPIC", "l")), []byte("x"), 13, "lite"},
+		{"delayed item of a batch", head("T", 0, "", isBatch), batch(prop("DELAY", "1")), 13, "DELAY=1"},
+		{"batch of nothing", head("T", 0, "", isBatch), []byte{0, 0}, 13, "batch cannot be read"},
+		{"batch to a retry topic", head("%RETRY%G", 0, "", isBatch), batch(""), 13, "retry group"},
+		{"group that cannot be", head("%RETRY%"+group[:248], 0, ""), []byte("x"), 26, "subscription group not exist"},
+		{"body over the limit (N107)", head("T", 0, ""), make([]byte, cfg.Store.MaxMessageBytes+1), 13, "limit"},
+		{"properties over the limit", head("T", 0, prop("p", strings.Repeat("x", 33000))), []byte("x"), 13, "32KB"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			resp := r.call(remoting.ReqSendMessageV2, tt.head, tt.body)
+			if resp.Code != tt.code || !strings.Contains(resp.Remark, tt.text) {
+				t.Errorf("%d %q, want %d %q", resp.Code, resp.Remark, tt.code, tt.text)
+			}
+			if d := cmp.Diff([]string{"MSG_REGION", "TRACE_ON"}, names(resp.Fields)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	for q := range int32(4) {
+		if n := r.store.MaxOffset("T", q); n != 0 {
+			t.Errorf("queue %d holds %d messages that were refused", q, n)
+		}
+	}
+	req := remoting.NewRequest(remoting.ReqSendMessageV2, nil)
+	req.Fields.Set("a", "PG")
+	resp, err := r.c.Call(context.Background(), r.addr, req)
+	if err != nil || resp.Code != remoting.RespSystemError || !strings.Contains(resp.Remark, "topic") {
+		t.Errorf("without fields: %v %v", resp, err)
+	}
+}
+
+func TestAutoCreateBySend(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, testConfig(dir))
+	r.send("auto", 3, "", "x")
+	tp := r.topics.Get("auto")
+	if tp == nil || tp.WriteQueueNums != 4 || tp.Perm != 6 || !tp.saved.Load() {
+		t.Fatalf("%+v", tp)
+	}
+	r.send("auto", -1, "", "any queue")
+	r.stop()
+	cfg := testConfig(dir)
+	cfg.AutoCreateTopic = false
+	r = start(t, cfg)
+	if r.topics.Get("auto") == nil {
+		t.Error("the topic was lost")
+	}
+	for _, template := range []string{"TBW102", "b", "C"} { // N096
+		h := sendHeaderOf("other", 0, "")
+		h.DefaultTopic = template
+		if resp := r.call(remoting.ReqSendMessageV2, h, []byte("x")); resp.Code != remoting.RespTopicNotExist {
+			t.Errorf("template %s: %s", template, remoting.ResponseName(resp.Code))
+		}
+	}
+	if resp := r.call(remoting.ReqSendMessageV2, sendHeaderOf("%RETRY%G", 0, ""), []byte("x")); resp.Code != remoting.RespSuccess {
+		t.Errorf("a retry topic is created all the same: %s", resp.Remark)
+	}
+}
+
+func TestSendBatch(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	r.createTopic("T", 1)
+	r.send("T", 0, "", "first")
+	var body []byte
+	for i := range 3 {
+		body = message.AppendBatchItem(body, 0, []byte(fmt.Sprint("m", i)), []byte(prop("KEYS", fmt.Sprint("k", i), "WAIT", "true")))
+	}
+	for _, code := range []int32{remoting.ReqSendBatchMessage, remoting.ReqSendMessageV2} { // the flag decides, not the code
+		h := sendHeaderOf("T", 0, prop("UNIQ_KEY", "BATCH"))
+		h.Batch = true
+		first := r.store.MaxOffset("T", 0)
+		resp := r.ok(code, h, body)
+		ids := strings.Split(resp.Fields.String("msgId"), ",")
+		if len(ids) != 3 || resp.Fields.String("queueOffset") != fmt.Sprint(first) || resp.Fields.String("transactionId") != "BATCH" {
+			t.Fatalf("%v", resp.Fields)
+		}
+		recs := records(t, r.ok(remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, first), nil).Body)
+		if len(recs) != 3 {
+			t.Fatalf("%d records", len(recs))
+		}
+		for i, rec := range recs {
+			want := prop("KEYS", fmt.Sprint("k", i), "WAIT", "true")
+			if string(rec.Body) != fmt.Sprint("m", i) || string(rec.Properties) != want || rec.QueueOffset != first+int64(i) {
+				t.Errorf("%d: %q %q at %d", i, rec.Body, rec.Properties, rec.QueueOffset)
+			}
+			if id := message.FormatOffsetID(netip.MustParseAddrPort(r.addr), rec.PhysicalOffset); id != ids[i] {
+				t.Errorf("id %s, answered %s", id, ids[i])
+			}
+		}
+	}
+	h := sendHeaderOf("T", 0, "")
+	h.Batch = true
+	resp := r.ok(remoting.ReqSendBatchMessage, h, body)
+	if _, ok := resp.Fields.Get("transactionId"); ok {
+		t.Error("a batch without a key got one")
+	}
+	// code 320 without the flag is one message
+	resp = r.ok(remoting.ReqSendBatchMessage, sendHeaderOf("T", 0, ""), []byte("single"))
+	if strings.Contains(resp.Fields.String("msgId"), ",") || resp.Fields.String("transactionId") == "" {
+		t.Errorf("%v", resp.Fields)
+	}
+}
+
+func TestOnewaySend(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	r.createTopic("T", 1)
+	req := remoting.NewRequest(remoting.ReqSendMessageV2, sendHeaderOf("T", 0, ""))
+	req.Flag |= remoting.FlagOneway
+	req.Body = []byte("x")
+	if err := r.c.Oneway(context.Background(), r.addr, req); err != nil {
+		t.Fatal(err)
+	}
+	// A pull that waits is answered by it.
+	h := pullHeaderOf("G", "T", 0, 0)
+	h.SysFlag |= pullSuspend
+	h.SuspendTimeoutMillis = 9000
+	if recs := records(t, r.ok(remoting.ReqPullMessage, h, nil).Body); len(recs) != 1 {
+		t.Errorf("%d messages", len(recs))
+	}
+}
+
+// A client that sends to a retry topic itself: past its attempts the message
+// goes to the dead letters.
+func TestRetrySendGoesToDLQ(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	send := func(times int32, max *int32, props string) *remoting.Command {
+		h := sendHeaderOf("%RETRY%G", 0, props)
+		h.ReconsumeTimes = times
+		if max != nil {
+			h.MaxReconsumeTimes = remoting.Some(*max)
+		}
+		return r.call(remoting.ReqSendMessageV2, h, []byte(fmt.Sprint("t", times)))
+	}
+	three := int32(3)
+	for _, s := range []struct {
+		times int32
+		max   *int32
+	}{{16, nil}, {17, nil}, {3, &three}, {4, &three}} {
+		if resp := send(s.times, s.max, ""); resp.Code != remoting.RespSuccess {
+			t.Fatal(resp.Remark)
+		}
+	}
+	if resp := send(1, nil, prop("DELAY", "3")); resp.Code != remoting.RespMessageIllegal {
+		t.Errorf("a delayed retry: %s", remoting.ResponseName(resp.Code))
+	}
+	if resp := send(20, nil, prop("DELAY", "3")); resp.Code != remoting.RespSuccess {
+		t.Errorf("a delayed retry past its attempts: %s", resp.Remark)
+	}
+	if n := r.store.MaxOffset("%RETRY%G", 0); n != 2 {
+		t.Errorf("%d in the retry topic", n)
+	}
+	got := records(t, r.ok(remoting.ReqPullMessage, pullHeaderOf("H", "%DLQ%G", 0, 0), nil).Body)
+	var bodies []string
+	for _, rec := range got {
+		bodies = append(bodies, string(rec.Body))
+		if d, _ := message.Property(rec.Properties, "DELAY"); string(d) != "-1" {
+			t.Errorf("DELAY %q", d)
+		}
+	}
+	if d := cmp.Diff([]string{"t17", "t4", "t20"}, bodies); d != "" {
+		t.Error(d)
+	}
+	// A group that holds queue locks consumes in order: straight to the dead letters.
+	r.locks.Lock("G", "c", []remoting.MessageQueue{mq(0)})
+	if resp := send(0, nil, ""); resp.Code != remoting.RespSuccess {
+		t.Fatal(resp.Remark)
+	}
+	if n := r.store.MaxOffset("%DLQ%G", 0); n != 4 {
+		t.Errorf("%d in the dead letters", n)
+	}
+}
+
+func TestSendBackIsRefusedClearly(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	resp := r.call(remoting.ReqConsumerSendMsgBack, &remoting.ConsumerSendMsgBackHeader{Offset: 0, Group: "G"}, nil)
+	if resp.Code != remoting.RespSystemError || !strings.Contains(resp.Remark, "not served") {
+		t.Errorf("%d %s", resp.Code, resp.Remark)
+	}
+}
+
+func TestStartAcceptSendAt(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.StartAcceptSendAt = time.Now().Add(time.Hour).UnixMilli()
+	r := start(t, cfg)
+	if resp := r.call(remoting.ReqSendMessageV2, sendHeaderOf("T", 0, ""), []byte("x")); resp.Code != remoting.RespSystemError ||
+		!strings.Contains(resp.Remark, "broker unable to service, until") {
+		t.Errorf("%s", resp.Remark)
+	}
+}
+
+func TestSendOutcome(t *testing.T) {
+	b := &Broker{}
+	c := DefaultConfig()
+	b.putConfig(&c)
+	for _, tt := range []struct {
+		status store.Status
+		err    error
+		code   int32
+		text   string
+	}{
+		{store.PutOK, nil, 0, ""},
+		{store.FlushDiskTimeout, nil, 10, ""},
+		{store.SlaveNotAvailable, nil, 11, ""},
+		{store.FlushSlaveTimeout, nil, 12, ""},
+		{store.InSyncReplicasNotEnough, nil, 1, "in-sync replicas not enough"},
+		{store.CreateFileFailed, errors.New("mkdir /x: no space"), 1, "create mapped file failed, server is busy or broken. mkdir /x: no space"},
+		{store.MessageIllegal, errors.New("why"), 13, "4194304B"},
+		{store.PropertiesSizeExceeded, nil, 13, "32KB"},
+		{store.ServiceNotAvailable, errors.New("/data is 91 % full"), 14, "service not available now. /data is 91 % full"},
+		{store.OSPageCacheBusy, errors.New("append since 2s"), 2, "[PC_SYNCHRONIZED]broker busy, start flow control for a while. append since 2s"},
+		{store.LMQConsumeQueueNumExceeded, nil, 2017, "lmq"},
+		{store.UnknownError, errors.New("odd"), 1, "UNKNOWN_ERROR odd"},
+	} {
+		code, text := b.sendOutcome(&store.Put{Status: tt.status, Err: tt.err})
+		if code != tt.code || !strings.Contains(text, tt.text) {
+			t.Errorf("%v: %d %q, want %d %q", tt.status, code, text, tt.code, tt.text)
+		}
+	}
+}
