@@ -3,35 +3,39 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
 // LoadConfig configures a load run.
 type LoadConfig struct {
 	Config
-	// Brokers are broker addresses to use directly; empty takes them from the routes.
+	// Brokers are the addresses of the brokers to load; empty takes all that the routes
+	// show. An address that no route shows is loaded with Queues queues of each topic.
 	Brokers []string
-	// Topics to load; messages go round them.
+	// Topics to load, in turn.
 	Topics []string
-	// Queues is the number of queues to use per topic and broker; 0 means all.
+	// Queues is the number of queues to use of each topic and broker; 0 means all.
 	Queues int
-	// InFlight is the number of requests under way at a time over all connections.
+	// InFlight is the number of requests under way at a time, over all connections.
 	InFlight int
-	// Connections is the number of connections to each broker.
+	// Connections is the number of connections to each server.
 	Connections int
-	// BodySize is the size of a message body in bytes; at least LoadHeaderLen when Verify.
+	// BodySize is the size of a message body in bytes; below LoadHeaderLen it is that.
 	BodySize int
 	// Batch is the number of messages in a send request, or asked for in a pull.
 	Batch int
-	// Count ends the run after so many messages (or queries), Duration after that time;
-	// whichever comes first, 0 means no limit.
+	// Count ends the measuring after so many messages (or queries), Duration after that
+	// time; whichever comes first. 0 means no such end; both 0 is an error. Count alone
+	// goes without warm-up.
 	Count    int64
 	Duration time.Duration
 	// Warmup is not measured.
 	Warmup time.Duration
-	// WaitStore sets WAIT=true (the default of clients); false sets WAIT=false.
+	// WaitStore is the WAIT property of the messages: true, as clients send it, asks for
+	// an answer when the message is as safe as the broker is configured to make it.
 	WaitStore bool
-	// Verify puts producer id, sequence and CRC into bodies and reads everything back.
+	// Verify reads back what was produced, or checks the numbers of what is consumed.
 	Verify bool
 	// Progress is called about once a second from one goroutine, if set.
 	Progress func(LoadProgress)
@@ -40,7 +44,7 @@ type LoadConfig struct {
 // LoadProgress is a snapshot during a run.
 type LoadProgress struct {
 	Elapsed  time.Duration
-	Messages int64
+	Messages int64 // or queries; of the warm-up too
 	Errors   int64
 	Warmup   bool
 }
@@ -48,38 +52,178 @@ type LoadProgress struct {
 // Latency is a summary of request latencies.
 type Latency struct{ P50, P90, P99, P999, Max, Mean time.Duration }
 
-// LoadReport is the result of a run.
+// LoadReport is the result of a run. Everything up to ErrorKinds is of the time
+// measured; the check covers the warm-up as well.
 type LoadReport struct {
 	Kind      string // produce, consume, route
 	Requests  int64
 	Messages  int64
-	Bytes     int64
+	Bytes     int64 // of message bodies; of answers for route
 	Elapsed   time.Duration
 	PerSecond float64 // messages (or queries) a second
 	Latency   Latency
-	Errors    int64
+	Errors    int64 // requests that failed, warm-up included
 	// ErrorKinds counts failures by text.
 	ErrorKinds map[string]int64
-	// Verified says that the three counts below were taken.
-	Verified            bool
+	// Verified says that the counts below were taken.
+	Verified bool
+	// Checked messages were found. Lost ones were acknowledged and not found;
+	// Duplicated ones were found more than once, OutOfOrder ones after one that the same
+	// producer sent later to the same queue; Corrupt ones have another body than was sent.
 	Checked             int64
 	Lost, Duplicated    int64
 	OutOfOrder, Corrupt int64
-	// CPUPer100k is the generator's own CPU seconds for 100,000 messages.
+	// LossUnknown says that Lost could not be counted: a queue no longer starts at 0.
+	LossUnknown bool
+	// CPUPer100k is the generator's own CPU seconds for 100,000 messages, 0 where the
+	// system does not tell.
 	CPUPer100k float64
 }
 
-// LoadProduce sends at full speed and reports.
-func LoadProduce(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
-	return nil, errors.New("not built yet")
+func (c *LoadConfig) setDefaults(kind string) error {
+	if err := c.Config.setDefaults(); err != nil {
+		return err
+	}
+	setDefault(&c.InFlight, 64)
+	setDefault(&c.Connections, 4)
+	setDefault(&c.Batch, map[string]int{kindConsume: 32}[kind])
+	setDefault(&c.Batch, 1)
+	c.BodySize = max(c.BodySize, LoadHeaderLen)
+	switch {
+	case len(c.Topics) == 0:
+		return errors.New("no topic is given")
+	case c.Count <= 0 && c.Duration <= 0:
+		return errors.New("neither a count nor a duration is given")
+	case c.InFlight < 1 || c.InFlight > maxInFlight:
+		return fmt.Errorf("%d requests in flight, 1 to %d are possible", c.InFlight, maxInFlight)
+	case c.Connections < 1 || c.Connections > maxLoadConnections:
+		return fmt.Errorf("%d connections, 1 to %d are possible", c.Connections, maxLoadConnections)
+	case c.Batch < 1 || c.Batch > maxBatch:
+		return fmt.Errorf("batch of %d, 1 to %d are possible", c.Batch, maxBatch)
+	case int64(c.BodySize)*int64(c.Batch) > 15<<20 && kind == kindProduce:
+		return fmt.Errorf("%d bodies of %d bytes do not fit a frame", c.Batch, c.BodySize)
+	}
+	if c.Duration <= 0 {
+		c.Warmup = 0
+	}
+	return nil
 }
 
-// LoadConsume pulls at full speed, from the start of all queues, and reports.
+// Bounds of a load.
+const (
+	maxInFlight        = 1 << 16
+	maxLoadConnections = 1 << 10
+)
+
+const (
+	kindProduce = "produce"
+	kindConsume = "consume"
+	kindRoute   = "route"
+)
+
+// LoadProduce sends at full speed in a closed loop and reports. With Verify it then
+// reads everything back and checks it. A run that does not get a single success is an
+// error.
+func LoadProduce(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
+	if err := cfg.setDefaults(kindProduce); err != nil {
+		return nil, fmt.Errorf("cannot load: %w", err)
+	}
+	c, err := newCore(cfg.Config, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot load: %w", err)
+	}
+	defer c.close()
+	if err := createLoadTopics(ctx, c, &cfg); err != nil {
+		return nil, err
+	}
+	brokers, err := loadTargets(ctx, c, &cfg, true)
+	if err != nil {
+		return nil, err
+	}
+	run := newLoadRun(&cfg, kindProduce)
+	book := newLedger()
+	if cfg.Verify {
+		if err := findEnds(ctx, c, brokers); err != nil {
+			return nil, err
+		}
+	}
+	for _, b := range brokers {
+		if err := run.add(b.addr, len(brokers), func(slots int) (loadSource, error) { return newProduceSource(&cfg, b, slots, book) }); err != nil {
+			return nil, err
+		}
+	}
+	report, err := run.do(ctx)
+	if err != nil || !cfg.Verify {
+		return report, err
+	}
+	return report, readBack(ctx, c, &cfg, brokers, book, report)
+}
+
+// LoadConsume pulls at full speed, from the start of all queues, and reports. When the
+// end of a queue is reached reading goes on at its start, except with Verify, which
+// reads everything once, whatever Count and Duration say, and checks the numbers that
+// LoadProduce wrote.
 func LoadConsume(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
-	return nil, errors.New("not built yet")
+	if err := cfg.setDefaults(kindConsume); err != nil {
+		return nil, fmt.Errorf("cannot load: %w", err)
+	}
+	c, err := newCore(cfg.Config, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot load: %w", err)
+	}
+	defer c.close()
+	brokers, err := loadTargets(ctx, c, &cfg, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := findRanges(ctx, c, brokers); err != nil {
+		return nil, err
+	}
+	if cfg.Verify {
+		cfg.Warmup, cfg.Duration, cfg.Count = 0, 0, 1<<62
+	}
+	run := newLoadRun(&cfg, kindConsume)
+	var sources []*consumeSource
+	for _, b := range brokers {
+		err := run.add(b.addr, len(brokers), func(slots int) (loadSource, error) {
+			s, err := newConsumeSource(&cfg, b, slots)
+			if err == nil && cfg.Verify {
+				s.tally = newTally()
+				s.found = func(q *loadQueue, m loadMark, whole bool) { s.tally.found(q.MessageQueue, m, whole) }
+				sources = append(sources, s)
+			}
+			return s, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if cfg.Verify {
+		shareQueues(sources)
+	}
+	report, err := run.do(ctx)
+	if err != nil || !cfg.Verify {
+		return report, err
+	}
+	total := newTally()
+	for _, s := range sources {
+		total.merge(s.tally)
+		total.corrupt += s.broken
+	}
+	total.report(report, brokers)
+	return report, nil
 }
 
 // LoadRoute asks the name servers for routes at full speed and reports.
 func LoadRoute(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
-	return nil, errors.New("not built yet")
+	if err := cfg.setDefaults(kindRoute); err != nil {
+		return nil, fmt.Errorf("cannot load: %w", err)
+	}
+	run := newLoadRun(&cfg, kindRoute)
+	for _, addr := range cfg.NameServers {
+		if err := run.add(addr, len(cfg.NameServers), func(int) (loadSource, error) { return newRouteSource(&cfg) }); err != nil {
+			return nil, err
+		}
+	}
+	return run.do(ctx)
 }
