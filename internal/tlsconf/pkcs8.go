@@ -18,7 +18,7 @@ import (
 const (
 	encryptedKeyType = "ENCRYPTED PRIVATE KEY"
 	// maxIterations bounds the work that a key file may ask for.
-	maxIterations = 10_000_000
+	maxIterations = 2_000_000
 )
 
 // Object identifiers of PBES2 (RFC 8018).

@@ -174,6 +174,7 @@ func (e *engine) OnClose(gc gnet.Conn, cause error) gnet.Action {
 	t := c.tr.(*loopConn)
 	t.wmu.Lock()
 	t.fd = -1
+	t.wmu.blocked, t.wmu.held = false, 0 // what comes now is dropped
 	t.wmu.spill, t.wmu.iov = nil, nil
 	t.wmu.Unlock()
 	if cause == nil {

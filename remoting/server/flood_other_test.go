@@ -1,0 +1,5 @@
+//go:build !linux
+
+package server_test
+
+func child() bool { return false }
