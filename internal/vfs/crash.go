@@ -44,6 +44,34 @@ func (m *Mem) PowerLossBy(choose func(n int) int) *Mem {
 		func(n *memNode) *memNode { return n.afterPowerLoss(choose) })
 }
 
+// EachPowerLoss calls f with every state that a power loss can leave now, until f returns false. There are as many as
+// there are mixtures of sectors, lengths and names that are not durable: it is for a few small files.
+func (m *Mem) EachPowerLoss(f func(*Mem) bool) {
+	var answers, sizes []int
+	for {
+		asked := 0
+		after := m.PowerLossBy(func(n int) int {
+			if asked == len(answers) {
+				answers, sizes = append(answers, 0), append(sizes, n)
+			}
+			asked++
+			return answers[asked-1]
+		})
+		if !f(after) {
+			return
+		}
+		last := len(answers) - 1
+		for last >= 0 && answers[last] == sizes[last]-1 {
+			last--
+		}
+		if last < 0 {
+			return
+		}
+		answers, sizes = answers[:last+1], sizes[:last+1]
+		answers[last]++
+	}
+}
+
 // survive builds the file system that is found afterwards: keep decides about a directory that is there or was removed,
 // names about the names in it, file about the bytes of a file.
 func (m *Mem) survive(keep func(d *memDir, removed bool) bool, names func(*memDir) map[string]*memNode, file func(*memNode) *memNode) *Mem {
