@@ -101,6 +101,7 @@ func (r *running) call(code int32, header any, body []byte) *remoting.Command {
 
 func (r *running) callAt(addr string, code int32, header any, body []byte) *remoting.Command {
 	r.t.Helper()
+	r.settle()
 	req := remoting.NewRequest(code, header)
 	req.Body = body
 	resp, err := r.c.Call(context.Background(), addr, req)
@@ -108,6 +109,12 @@ func (r *running) callAt(addr string, code int32, header any, body []byte) *remo
 		r.t.Fatalf("%s: %v", remoting.RequestName(code), err)
 	}
 	return resp
+}
+
+// settle waits until all that was sent can be read.
+func (r *running) settle() {
+	r.t.Helper()
+	waitFor(r.t, "dispatch", func() bool { return r.store.Dispatched() >= r.store.LogEnd() })
 }
 
 // ok is call with an answer of SUCCESS.

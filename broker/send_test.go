@@ -181,6 +181,7 @@ func TestSendBatch(t *testing.T) {
 	for _, code := range []int32{remoting.ReqSendBatchMessage, remoting.ReqSendMessageV2} { // the flag decides, not the code
 		h := sendHeaderOf("T", 0, prop("UNIQ_KEY", "BATCH"))
 		h.Batch = true
+		r.settle()
 		first := r.store.MaxOffset("T", 0)
 		resp := r.ok(code, h, body)
 		ids := strings.Split(resp.Fields.String("msgId"), ",")
@@ -259,6 +260,7 @@ func TestRetrySendGoesToDLQ(t *testing.T) {
 	if resp := send(20, nil, prop("DELAY", "3")); resp.Code != remoting.RespSuccess {
 		t.Errorf("a delayed retry past its attempts: %s", resp.Remark)
 	}
+	r.settle()
 	if n := r.store.MaxOffset("%RETRY%G", 0); n != 2 {
 		t.Errorf("%d in the retry topic", n)
 	}
@@ -278,6 +280,7 @@ func TestRetrySendGoesToDLQ(t *testing.T) {
 	if resp := send(0, nil, ""); resp.Code != remoting.RespSuccess {
 		t.Fatal(resp.Remark)
 	}
+	r.settle()
 	if n := r.store.MaxOffset("%DLQ%G", 0); n != 4 {
 		t.Errorf("%d in the dead letters", n)
 	}
