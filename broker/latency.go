@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"strings"
 	"sync/atomic"
@@ -41,7 +42,7 @@ func (l *latencies) Quantile(q float64) float64 {
 	if total == 0 {
 		return 0
 	}
-	rest := total - int64(float64(total)*q)
+	rest := total - int64(math.Ceil(float64(total)*q))
 	for i := len(counts) - 1; i >= 0; i-- {
 		if rest -= counts[i]; rest < 0 || i == 0 {
 			return min(float64(int64(1)<<i), float64(l.maxUs.Load())) / 1000
