@@ -103,7 +103,10 @@ func (s *Store) PutBatch(ps []*Put) {
 	// Whoever deletes a topic waits for those who hold its queues.
 	s.putting.RLock()
 	for _, p := range ps {
-		if status, err := w.add(p); status != PutOK {
+		if s.closing.Load() { // looked at again: Close waits for whoever is in here
+			p.fail(ServiceNotAvailable, errClosing)
+			w.refused = append(w.refused, p)
+		} else if status, err := w.add(p); status != PutOK {
 			p.fail(status, err)
 			w.refused = append(w.refused, p)
 		}

@@ -27,6 +27,8 @@ type recovery struct {
 	max    map[*queue]int64
 	end    commitlog.WalkEnd
 	skips  int // findings of rot and holes in the range that was walked
+
+	behindQueues, behindUnits int64 // dirty: queues that lagged behind the log
 }
 
 // recoveryPass is one walk over the log that gives units to queues.
@@ -285,8 +287,11 @@ func (r *recovery) fillShort(short map[*queue]int64, before int64) error {
 		from = min(from, max(end, logMin))
 		r.s.find(Finding{FindQueueBehind, "", end, fmt.Sprintf("queue %s/%d ends at queue offset %d and lacks units of older records; it is built again from the log at %d", q.topic, q.id, q.maxOffset(), max(end, logMin))})
 	}
-	_, err := r.walk(from, &recoveryPass{only: only})
-	return err
+	if _, err := r.walk(from, &recoveryPass{only: only}); err != nil {
+		return err
+	}
+	// The next start does not look so far back: these units are durable before anything else happens.
+	return r.s.cqs.Sync()
 }
 
 // reset drops the units of records from a position on, to give them again.
@@ -418,6 +423,9 @@ func (r *recovery) settleQueues() error {
 		}
 		q.counter.Set(q.maxOffset())
 	}
+	if r.behindQueues > 0 {
+		s.find(Finding{FindQueueBehind, "", -1, fmt.Sprintf("%d queues lacked %d units of messages that were in the log; they were built", r.behindQueues, r.behindUnits)})
+	}
 	return nil
 }
 
@@ -452,6 +460,9 @@ func (r *recovery) settleQueue(q *queue, logMin, logEnd int64) error {
 	}
 	was, now := r.max[q], c.Max()
 	switch {
+	case now > was && r.dirty:
+		r.behindQueues++
+		r.behindUnits += now - was
 	case now > was:
 		s.find(Finding{FindQueueBehind, "", -1, fmt.Sprintf("queue %s/%d ended at queue offset %d; %d units were built from the log", q.topic, q.id, was, now-was)})
 	case now < was:
@@ -463,7 +474,16 @@ func (r *recovery) settleQueue(q *queue, logMin, logEnd int64) error {
 	return c.CorrectMin(logMin)
 }
 
-// confirmPhys is what recovery writes into the checkpoint as the start of the last valid record.
-func (r *recovery) confirmPhys() int64 {
-	return max(0, r.s.dispatcher.lastStart)
+// checkpoint is the checkpoint of the recovered store: the one found, not ahead of the last record.
+func (r *recovery) checkpoint() Checkpoint {
+	c, d := r.ckpt, r.s.dispatcher
+	if d.lastStart < 0 {
+		c.LogicsPhysOffset, c.LogicsTime, c.ConfirmPhys = 0, 0, 0
+		return c
+	}
+	c.ConfirmPhys = d.lastStart
+	if c.LogicsPhysOffset > d.lastStart {
+		c.LogicsPhysOffset, c.LogicsTime = d.lastStart, min(c.LogicsTime, d.lastStore)
+	}
+	return c
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"mqx/internal/vfs"
 )
@@ -118,7 +119,8 @@ func decodeCleanStop(b []byte) (*cleanStop, error) {
 // deletedTopics remembers up to where in the log the records of deleted topics are not to be dispatched again. It is
 // safe to share.
 type deletedTopics struct {
-	mu struct {
+	some atomic.Bool
+	mu   struct {
 		sync.RWMutex
 		upTo map[string]int64
 	}
@@ -126,9 +128,12 @@ type deletedTopics struct {
 
 // covers reports whether a record of a topic at phys was deleted with it.
 func (d *deletedTopics) covers(topic []byte, phys int64) bool {
+	if !d.some.Load() {
+		return false
+	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return len(d.mu.upTo) > 0 && phys < d.mu.upTo[string(topic)]
+	return phys < d.mu.upTo[string(topic)]
 }
 
 func (d *deletedTopics) add(topic string, upTo int64) {
@@ -138,6 +143,7 @@ func (d *deletedTopics) add(topic string, upTo int64) {
 		d.mu.upTo = map[string]int64{}
 	}
 	d.mu.upTo[topic] = upTo
+	d.some.Store(true)
 }
 
 // load reads the file in a store directory.

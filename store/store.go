@@ -57,7 +57,7 @@ type Store struct {
 
 	checkpointed atomic.Int64 // position that the last checkpoint covers
 	queuesFailed atomic.Bool  // a sync of the queues failed: no checkpoint any more
-	closing      atomic.Bool
+	closing      atomic.Bool  // changes under start
 	stats        counters
 
 	found struct {
@@ -70,6 +70,7 @@ type Store struct {
 	life   context.Context // ends with Close
 	end    context.CancelFunc
 	run    sync.WaitGroup // Run
+	start  sync.Mutex     // of Run and Close
 	closed struct {
 		sync.Once
 		err error
@@ -168,12 +169,13 @@ func (s *Store) open() error {
 	if err := s.openIndex(r, end); err != nil {
 		return err
 	}
-	if s.dispatcher.lastStart >= 0 {
-		s.ckpt.last.ConfirmPhys = s.dispatcher.lastStart
-	}
-	// 6. What recovery did is durable, so that the next start need not do it again.
-	if err := s.checkpoint(false); err != nil {
+	// 6. The checkpoint is not ahead of what recovery found. The queues need not be durable yet: the next start would
+	// build them again from the same place.
+	if err := s.ckpt.write(r.checkpoint()); err != nil {
 		return err
+	}
+	if !dirty && s.dispatcher.lastStart <= s.ckpt.last.LogicsPhysOffset {
+		s.checkpointed.Store(end)
 	}
 	s.disk.look()
 	return nil
@@ -271,7 +273,13 @@ func (s *Store) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
+	s.start.Lock()
+	if s.closing.Load() {
+		s.start.Unlock()
+		return errClosing
+	}
 	s.run.Add(1)
+	s.start.Unlock()
 	defer s.run.Done()
 	var wg sync.WaitGroup
 	var logErr error
@@ -339,7 +347,9 @@ func (s *Store) Close() error {
 
 func (s *Store) close() error {
 	// 1. No more puts; those under way are finished.
+	s.start.Lock()
 	s.closing.Store(true)
+	s.start.Unlock()
 	s.putting.Lock()
 	s.putting.Unlock() //nolint:staticcheck // a barrier
 	// 2. The goroutines of Run end.

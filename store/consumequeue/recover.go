@@ -310,9 +310,7 @@ func (q *Queue) KeepDropped(end int64) (int64, error) {
 				n = -1
 				break
 			}
-			if !u.IsFiller() {
-				keep = off + int64(i) + 1
-			}
+			keep = off + int64(i) + 1
 		}
 		if n < 0 {
 			break

@@ -1,11 +1,11 @@
 package consumequeue
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +19,8 @@ import (
 const (
 	// defaultMaxOpenFiles bounds the descriptors of all queues together.
 	defaultMaxOpenFiles = 512
+	// syncWorkers make files durable at the same time.
+	syncWorkers = 16
 	// writeOutBytes of pending units in one queue make it worth writing them.
 	writeOutBytes = 64 << 10
 	// maxTopicDirs bounds the directories that Load lists: more is not a store.
@@ -45,6 +47,8 @@ type Set struct {
 
 	// changing serialises whoever changes files; it is taken before any Queue's lock.
 	changing sync.Mutex
+	// syncing serialises Sync; it is taken before changing.
+	syncing sync.Mutex
 
 	mu struct {
 		sync.Mutex
@@ -153,44 +157,96 @@ func (s *Set) writeOut() error {
 	return errors.Join(errs...)
 }
 
-// Sync writes pending units out and makes all of them durable, with the names of new files. After an error it is not
-// known what is on disk.
+// Sync writes pending units out and makes all of them durable, with the names of new files. Units can be put and written
+// out meanwhile. After an error it is not known what is on disk.
 func (s *Set) Sync() error {
+	s.syncing.Lock()
+	defer s.syncing.Unlock()
 	s.changing.Lock()
-	defer s.changing.Unlock()
-	if err := s.writeOut(); err != nil {
+	err := s.writeOut()
+	queues, batches := s.takeUnsynced()
+	s.changing.Unlock()
+	if err != nil {
+		s.mu.Lock()
+		for _, q := range queues {
+			s.mu.unsynced[q] = struct{}{}
+		}
+		for _, b := range batches {
+			s.mu.batches[b] = struct{}{}
+		}
+		s.mu.Unlock()
 		return err
 	}
-	s.mu.Lock()
-	queues := make([]*Queue, 0, len(s.mu.unsynced))
-	for q := range s.mu.unsynced {
-		queues = append(queues, q)
-	}
-	batches := make([]*BatchQueue, 0, len(s.mu.batches))
-	for b := range s.mu.batches {
-		batches = append(batches, b)
-	}
-	clear(s.mu.unsynced)
-	clear(s.mu.batches)
-	s.mu.Unlock()
-	slices.SortFunc(queues, func(a, b *Queue) int {
-		return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.id, b.id))
-	})
+	var mu sync.Mutex
 	dirs := map[string]struct{}{}
-	var errs []error
-	for _, q := range queues {
-		errs = append(errs, q.sync(dirs))
-	}
+	errs := inParallel(len(queues), func(i int) error {
+		names, err := queues[i].sync()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, dir := range names {
+			dirs[dir] = struct{}{}
+		}
+		return err
+	})
 	for _, b := range batches {
 		errs = append(errs, b.sync(dirs))
 	}
-	for dir := range dirs {
-		errs = append(errs, s.cfg.FS.SyncDir(dir))
-	}
+	names := slices.Collect(maps.Keys(dirs))
+	errs = append(errs, inParallel(len(names), func(i int) error { return notGone(s.cfg.FS.SyncDir(names[i])) })...)
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("cannot make consume queues durable: %w", err)
 	}
 	return nil
+}
+
+// takeUnsynced returns what has been written to since the last sync.
+func (s *Set) takeUnsynced() ([]*Queue, []*BatchQueue) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	queues := slices.Collect(maps.Keys(s.mu.unsynced))
+	batches := slices.Collect(maps.Keys(s.mu.batches))
+	clear(s.mu.unsynced)
+	clear(s.mu.batches)
+	return queues, batches
+}
+
+// notGone takes a missing file for none: it was expired or its topic deleted meanwhile.
+func notGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// inParallel calls f with 0 to n-1, several at a time when there are many: syncs share the commits of the file system's
+// journal then. It returns at most a few of the errors.
+func inParallel(n int, f func(int) error) []error {
+	workers := min(syncWorkers, (n+7)/8)
+	var next atomic.Int64
+	var mu sync.Mutex
+	var errs []error
+	work := func() {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			if err := f(i); err != nil {
+				mu.Lock()
+				if len(errs) < 4 {
+					errs = append(errs, err)
+				}
+				mu.Unlock()
+			}
+		}
+	}
+	var wg sync.WaitGroup
+	for range workers - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+	return errs
 }
 
 // Close closes the files. It writes nothing.

@@ -140,8 +140,8 @@ func (q *Queue) blank(start, upTo int64) error {
 	return nil
 }
 
-// sync makes the files written since the last sync durable. Directories with new names are added to dirs.
-func (q *Queue) sync(dirs map[string]struct{}) error {
+// sync makes the files written since the last sync durable, and returns the directories with new names.
+func (q *Queue) sync() (dirs []string, err error) {
 	q.mu.Lock()
 	from, newNames := q.mu.syncFrom, q.mu.newNames
 	q.mu.syncFrom, q.mu.newNames = noFile, false
@@ -154,15 +154,12 @@ func (q *Queue) sync(dirs map[string]struct{}) error {
 	q.mu.Unlock()
 	var errs []error
 	for _, start := range files {
-		errs = append(errs, q.syncFile(start))
+		errs = append(errs, notGone(q.syncFile(start)))
 	}
 	if newNames {
-		dirs[q.dir()] = struct{}{}
-		dirs[filepath.Dir(q.dir())] = struct{}{}
-		dirs[q.set.Dir()] = struct{}{}
-		dirs[q.set.cfg.Root] = struct{}{}
+		dirs = []string{q.dir(), filepath.Dir(q.dir()), q.set.Dir(), q.set.cfg.Root}
 	}
-	return errors.Join(errs...)
+	return dirs, errors.Join(errs...)
 }
 
 func (q *Queue) syncFile(start int64) error {
