@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -45,10 +46,23 @@ func createLoadTopics(ctx context.Context, c *core, cfg *LoadConfig) error {
 			if err != nil {
 				return fmt.Errorf("cannot create topic %q by sending to it: %w", topic, err)
 			}
-			return nil
+			return waitForRoute(gctx, c, topic)
 		})
 	}
 	return g.Wait()
+}
+
+// routeGrace is how long a new topic may take to become known at the name servers.
+const routeGrace = 30 * time.Second
+
+// waitForRoute returns when the name servers know a topic.
+func waitForRoute(ctx context.Context, c *core, topic string) error {
+	for deadline := time.Now().Add(routeGrace); ; {
+		_, err := c.routes.get(ctx, topic)
+		if err == nil || time.Now().After(deadline) || !sleep(ctx, 20*time.Millisecond) {
+			return err
+		}
+	}
 }
 
 // parallelQuestions bounds the requests that prepare a load.
