@@ -178,7 +178,6 @@ func (b *Broker) Run(ctx context.Context) error {
 	err := b.listen(ctx)
 	if err == nil {
 		b.register(ctx)
-		b.started = b.now()
 		close(b.ready)
 		select {
 		case <-ctx.Done():
@@ -207,9 +206,12 @@ func (b *Broker) open(ctx context.Context) error {
 			return errors.Join(err, st.Close())
 		}
 	}
-	if err := b.findAddress(ctx); err != nil {
-		return errors.Join(err, st.Close())
+	for _, prepare := range []func() error{func() error { return b.findAddress(ctx) }, b.prepareNaming} {
+		if err := prepare(); err != nil {
+			return errors.Join(err, st.Close())
+		}
 	}
+	b.started = b.now()
 	return nil
 }
 
@@ -268,30 +270,37 @@ func (b *Broker) newServer(port int, vip bool, limits *server.Limits) (*server.S
 	return server.New(sc, b.mux(vip))
 }
 
-// register starts the registration and waits for its first round, but not for
-// name servers that do not answer.
-func (b *Broker) register(ctx context.Context) {
-	cfg := b.cfg()
-	cc, err := cfg.clientConfig(b.log)
+// prepareNaming builds what speaks to name servers; nothing is sent yet.
+func (b *Broker) prepareNaming() error {
+	cc, err := b.cfg().clientConfig(b.log)
 	if err != nil {
-		b.log.Error("name servers cannot be reached", "error", err)
+		return err
 	}
 	cc.OnClose = func(addr string, _ error) { b.registrar.Lost(addr) }
 	b.client = client.New(cc)
-	at := b.at()
-	who := identity{cluster: cfg.BrokerClusterName, name: cfg.BrokerName, addr: at.Addr(), haAddr: at.haAddr, id: cfg.BrokerID}
-	r := newRegistrar(b.client, who, b.topics, b.registerSettings, b.now, b.log)
-	r.onOrder = b.topics.SetOrder
-	b.registrar = r
-	b.topics.watch(r.Changed)
+	b.registrar = newRegistrar(b.client, b.identity, b.topics, b.registerSettings, b.now, b.log)
+	b.registrar.onOrder = b.topics.SetOrder
+	b.topics.watch(b.registrar.Changed)
+	return nil
+}
+
+// identity is what registrations say.
+func (b *Broker) identity() identity {
+	cfg, at := b.cfg(), b.at()
+	return identity{cluster: cfg.BrokerClusterName, name: cfg.BrokerName, addr: at.Addr(), haAddr: at.haAddr, id: cfg.BrokerID}
+}
+
+// register starts the registration and waits for its first round, but not for
+// name servers that do not answer.
+func (b *Broker) register(ctx context.Context) {
 	list, err := b.nameServerList(ctx)
 	if err != nil {
-		b.log.Error("the list of name servers cannot be read", "namesrvAddr", cfg.NamesrvAddr, "error", err)
+		b.log.Error("the list of name servers cannot be read", "namesrvAddr", b.cfg().NamesrvAddr, "error", err)
 	}
-	r.SetServers(list)
+	b.registrar.SetServers(list)
 	wait, cancel := context.WithTimeout(ctx, firstRegistration)
 	defer cancel()
-	r.Tried(wait)
+	b.registrar.Tried(wait)
 }
 
 // firstRegistration bounds the wait for name servers at the start.
@@ -301,9 +310,7 @@ const firstRegistration = 2 * time.Second
 func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, workers *sync.WaitGroup) error {
 	var errs []error
 	// 1. The name servers forget this broker, so that clients go elsewhere.
-	if b.registrar != nil {
-		b.registrar.Close()
-	}
+	b.registrar.Close()
 	// 2. Parked pulls are answered as if their time were up.
 	b.hold.Close()
 	// 3. Nothing new is taken; what is in flight is answered, which needs the
@@ -330,9 +337,7 @@ func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, w
 			errs = append(errs, s.Stop(ctx))
 		}
 	}
-	if b.client != nil {
-		errs = append(errs, b.client.Close())
-	}
+	errs = append(errs, b.client.Close())
 	// 6. The tables are saved.
 	b.topics.saver.Wait()
 	b.groups.saver.Wait()

@@ -50,7 +50,7 @@ type identity struct {
 // share.
 type registrar struct {
 	call     nsCaller
-	who      identity
+	who      func() identity
 	topics   *topicTable
 	settings func() registerSettings
 	log      *slog.Logger
@@ -98,7 +98,7 @@ type nsTarget struct {
 	}
 }
 
-func newRegistrar(call nsCaller, who identity, topics *topicTable, settings func() registerSettings, now func() time.Time, log *slog.Logger) *registrar {
+func newRegistrar(call nsCaller, who func() identity, topics *topicTable, settings func() registerSettings, now func() time.Time, log *slog.Logger) *registrar {
 	r := &registrar{call: call, who: who, topics: topics, settings: settings, now: now, log: log, onOrder: func(map[string]bool) {}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.mu.targets = map[string]*nsTarget{}
@@ -443,9 +443,10 @@ func (r *registrar) request(topics map[string]remoting.TopicConfig, version remo
 	if err != nil {
 		return nil, err
 	}
+	who := r.who()
 	req := remoting.NewRequest(remoting.ReqRegisterBroker, &remoting.RegisterBrokerHeader{
-		BrokerName: r.who.name, BrokerAddr: r.who.addr, ClusterName: r.who.cluster, HAServerAddr: r.who.haAddr,
-		BrokerID: r.who.id, EnableActingMaster: remoting.Some(false), BodyCRC32: remoting.Some(int32(message.BodyCRC(body))),
+		BrokerName: who.name, BrokerAddr: who.addr, ClusterName: who.cluster, HAServerAddr: who.haAddr,
+		BrokerID: who.id, EnableActingMaster: remoting.Some(false), BodyCRC32: remoting.Some(int32(message.BodyCRC(body))),
 	})
 	req.Body = body
 	return req, nil
@@ -455,8 +456,9 @@ func (r *registrar) request(topics map[string]remoting.TopicConfig, version remo
 // An error counts as changed: then the registration says what is wrong.
 func (t *nsTarget) changedThere(ctx context.Context, version remoting.DataVersion) bool {
 	r := t.reg
+	who := r.who()
 	req := remoting.NewRequest(remoting.ReqQueryDataVersion, &remoting.QueryDataVersionHeader{
-		BrokerName: r.who.name, BrokerAddr: r.who.addr, ClusterName: r.who.cluster, BrokerID: r.who.id,
+		BrokerName: who.name, BrokerAddr: who.addr, ClusterName: who.cluster, BrokerID: who.id,
 	})
 	var err error
 	if req.Body, err = fastjson.Marshal(&version); err != nil {
@@ -492,8 +494,9 @@ func (t *nsTarget) order(body []byte) {
 
 func (t *nsTarget) unregister(ctx context.Context) {
 	r := t.reg
+	who := r.who()
 	req := remoting.NewRequest(remoting.ReqUnregisterBroker, &remoting.UnregisterBrokerHeader{
-		BrokerName: r.who.name, BrokerAddr: r.who.addr, ClusterName: r.who.cluster, BrokerID: r.who.id,
+		BrokerName: who.name, BrokerAddr: who.addr, ClusterName: who.cluster, BrokerID: who.id,
 	})
 	resp, err := r.call.Call(ctx, t.addr, req)
 	if err == nil && resp.Code != remoting.RespSuccess {

@@ -85,7 +85,7 @@ var testWho = identity{cluster: "C", name: "b", addr: "10.0.0.1:10911", haAddr: 
 
 // newTestRegistrar must be called inside a bubble; its table writes nowhere.
 func newTestRegistrar(f *fakeNameServers, tt *topicTable, s registerSettings) *registrar {
-	r := newRegistrar(f, testWho, tt, func() registerSettings { return s }, time.Now, quiet)
+	r := newRegistrar(f, func() identity { return testWho }, tt, func() registerSettings { return s }, time.Now, quiet)
 	tt.watch(r.Changed)
 	return r
 }

@@ -173,7 +173,7 @@ func (b *Broker) Explain() []string {
 }
 
 func (b *Broker) nameServerStates() []string {
-	if b.registrar == nil {
+	if b.registrar == nil { // the start has failed before
 		return nil
 	}
 	var out []string
