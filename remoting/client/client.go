@@ -195,7 +195,8 @@ func (c *Client) Go(addr string, req *remoting.Command, timeout time.Duration, d
 	if err != nil {
 		return err
 	}
-	if cn := p.open(); cn != nil {
+	slot := p.pick()
+	if cn := slot.cur.Load(); cn != nil {
 		_, err := cn.send(signed, timeout, done)
 		var closed *ClosedError
 		if !errors.As(err, &closed) {
@@ -207,7 +208,7 @@ func (c *Client) Go(addr string, req *remoting.Command, timeout time.Duration, d
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		start := c.now()
-		cn, err := p.get(ctx)
+		cn, err := p.get(ctx, slot)
 		if err == nil {
 			_, err = cn.send(own, timeout, done)
 		}
@@ -327,10 +328,7 @@ func (c *Client) connection(ctx context.Context, addr string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cn := p.open(); cn != nil {
-		return cn, nil
-	}
-	return p.get(ctx)
+	return p.get(ctx, p.pick())
 }
 
 // now returns nanoseconds of a clock that does not go back.

@@ -48,6 +48,7 @@ func newPeer(c *Client, addr string) *peer {
 	return &peer{client: c, addr: addr, slots: make([]slot, c.cfg.Connections)}
 }
 
+// pick returns the slot whose turn it is.
 func (p *peer) pick() *slot {
 	if len(p.slots) == 1 {
 		return &p.slots[0]
@@ -55,13 +56,12 @@ func (p *peer) pick() *slot {
 	return &p.slots[p.next.Add(1)%uint32(len(p.slots))]
 }
 
-// open returns an open connection of the slot whose turn it is, or nil.
-func (p *peer) open() *conn { return p.pick().cur.Load() }
-
-// get returns a connection, dialling when there is none. A dial goes on when
-// the one who wanted it gives up.
-func (p *peer) get(ctx context.Context) (*conn, error) {
-	s := p.pick()
+// get returns the connection of a slot, dialling when there is none. A dial
+// goes on when the one who wanted it gives up.
+func (p *peer) get(ctx context.Context, s *slot) (*conn, error) {
+	if cn := s.cur.Load(); cn != nil {
+		return cn, nil
+	}
 	s.mu.Lock()
 	if cn := s.cur.Load(); cn != nil {
 		s.mu.Unlock()

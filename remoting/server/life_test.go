@@ -373,6 +373,28 @@ func TestReplyAfterStop(t *testing.T) {
 	})
 }
 
+func TestOnCloseWithoutOnOpen(t *testing.T) {
+	forBoth(t, func(t *testing.T, cfg server.Config) {
+		closed := make(chan error, 2)
+		cfg.OnClose = func(_ *server.Conn, err error) { closed <- err }
+		s := start(t, cfg, echoMux(t))
+		_ = dial(t, s).Close() // never said anything: not told
+		p := dial(t, s)
+		p.send(request(codeInline, 1, ""))
+		p.receive()
+		_ = p.Close()
+		if err := <-closed; err == nil || !strings.Contains(err.Error(), server.ReasonPeer) {
+			t.Errorf("reason %v", err)
+		}
+		eventually(t, "both gone", func() bool { return s.Stats().Connections[server.StateClosed] == 2 })
+		select {
+		case err := <-closed:
+			t.Errorf("told of a connection that sent nothing: %v", err)
+		default:
+		}
+	})
+}
+
 func TestManyReconnects(t *testing.T) {
 	s := start(t, server.Config{}, echoMux(t))
 	n := 3000
