@@ -50,25 +50,33 @@ func (b *Broker) tryHeartbeat(r *server.Request) bool {
 	if s == nil {
 		return false
 	}
+	a, ok := s.same(r.Body, b.now())
+	if ok {
+		answerHeartbeat(r, a)
+	}
+	return ok
+}
+
+// same refreshes the clients of a session when body is its last heartbeat and
+// no group of it has changed since.
+func (s *session) same(body []byte, now time.Time) (heartbeatAnswer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.body == nil || !bytes.Equal(s.mu.body, r.Body) {
-		return false
+	if s.mu.body == nil || !bytes.Equal(s.mu.body, body) {
+		return heartbeatAnswer{}, false
 	}
 	for i := range s.mu.consumers {
 		if g := &s.mu.consumers[i]; g.group.gen.Load() != g.gen {
-			return false
+			return heartbeatAnswer{}, false
 		}
 	}
-	now := b.now().UnixMilli()
 	for _, c := range s.mu.producers {
-		c.seen.Store(now)
+		c.seen.Store(now.UnixMilli())
 	}
 	for i := range s.mu.consumers {
-		s.mu.consumers[i].client.seen.Store(now)
+		s.mu.consumers[i].client.seen.Store(now.UnixMilli())
 	}
-	answerHeartbeat(r, s.mu.answer)
-	return true
+	return s.mu.answer, true
 }
 
 func answerHeartbeat(r *server.Request, a heartbeatAnswer) {

@@ -1,0 +1,98 @@
+package broker
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"mqx/remoting"
+)
+
+var update = flag.Bool("update", false, "rewrite the generated tables of docs/compatibility.md")
+
+const compatFile = "../docs/compatibility.md"
+
+// The tables of docs/compatibility.md are what the code does. Rewrite them with
+// go test ./broker -run TestCompatibilityPage -update
+func TestCompatibilityPage(t *testing.T) {
+	data, err := os.ReadFile(compatFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	for name, table := range map[string]string{"broker requests": CompatibilityTable(), "broker configuration": configTable()} {
+		begin, end := fmt.Sprintf("<!-- %s: begin -->\n", name), fmt.Sprintf("<!-- %s: end -->\n", name)
+		i, j := strings.Index(page, begin), strings.Index(page, end)
+		if i < 0 || j < i {
+			t.Fatalf("%s has no place for %q", compatFile, name)
+		}
+		i += len(begin)
+		if page[i:j] == table {
+			continue
+		}
+		if !*update {
+			t.Errorf("the table %q in %s is not what the code does; run go test ./broker -run TestCompatibilityPage -update", name, compatFile)
+			continue
+		}
+		page = page[:i] + table + page[j:]
+	}
+	if *update {
+		if err := os.WriteFile(compatFile, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Every request that is served is one that Apache's broker serves too.
+func TestServicesAreApaches(t *testing.T) {
+	seen := map[int32]bool{}
+	for _, s := range append(slices.Clone(services), refusedServices...) {
+		if !slices.Contains(brokerCodes, s.code) {
+			t.Errorf("%s is not in the list of Apache's requests", remoting.RequestName(s.code))
+		}
+		if seen[s.code] {
+			t.Errorf("%s is there twice", remoting.RequestName(s.code))
+		}
+		seen[s.code] = true
+		if (s.handle == nil) == (s.batch == nil) {
+			t.Errorf("%s needs one handler", remoting.RequestName(s.code))
+		}
+	}
+	for _, c := range brokerCodes {
+		if _, ok := remoting.Lookup(c); !ok {
+			t.Errorf("code %d has no name", c)
+		}
+	}
+}
+
+// configTable is the table of all keys of broker.conf.
+func configTable() string {
+	refusing := map[string]string{}
+	for _, r := range refusals {
+		refusing[r.Key] = r.Why
+	}
+	var w strings.Builder
+	w.WriteString("| key | Apache's default | here |\n|---|---|---|\n")
+	for _, k := range slices.SortedFunc(maps.Values(apacheKeys()), func(a, b apacheKey) int { return strings.Compare(a.Key, b.Key) }) {
+		here := "in force"
+		if k.Reason != "" {
+			here = "no effect: " + noEffectReasons[k.Reason]
+		}
+		if why, ok := refusing[k.Key]; ok {
+			here = "**stops the start** when it asks for it: " + why
+		}
+		if liveKeys[k.Key] {
+			here += ", also while running"
+		}
+		def := k.Default
+		if def == "" {
+			def = "(none)"
+		}
+		fmt.Fprintf(&w, "| %s | %s | %s |\n", k.Key, strings.ReplaceAll(def, "|", "\\|"), here)
+	}
+	return w.String()
+}
