@@ -31,6 +31,7 @@ type indexer struct {
 	s       *Store
 	enabled bool
 	pos     atomic.Int64 // everything before is in the index
+	found   int64        // what lies before was on disk at the start: bodies may be broken there
 
 	kick   chan struct{} // there is something to do, soon
 	hurry  chan struct{} // somebody waits for it
@@ -122,8 +123,14 @@ func (x *indexer) step(ctx context.Context) (more bool, err error) {
 	if pos >= end || ctx.Err() != nil {
 		return false, nil
 	}
-	to := min(end, pos+indexRound)
-	walk, err := s.log.Walk(pos, commitlog.WalkOptions{To: to, Hot: end-pos < indexHot, OnFinding: s.reportLog}, x.record)
+	to, old := min(end, pos+indexRound), pos < x.found
+	if old {
+		to = min(to, x.found)
+	}
+	walk, err := s.log.Walk(pos, commitlog.WalkOptions{
+		To: to, Hot: end-pos < indexHot, OnFinding: s.reportLog,
+		VerifyBody: old && s.cfg.CheckCRCOnRecover, VerifyProp: old && s.cfg.ForceVerifyPropCRC, // as for the queues
+	}, x.record)
 	if err != nil {
 		return false, err
 	}
@@ -236,6 +243,7 @@ func (x *indexer) tell() {
 // start finds out from where on the index has to be built, and removes what cannot be trusted: after a dirty stop the
 // files with messages newer than durableMs, and always what lies behind the end of the log.
 func (x *indexer) start(dirty bool, durableMs, logMin, logEnd int64) error {
+	x.found = logEnd
 	if !x.enabled {
 		x.pos.Store(logEnd)
 		return nil

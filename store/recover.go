@@ -382,7 +382,8 @@ func (r *recovery) verifyStop() error {
 		s.dispatcher.lastStart, s.dispatcher.lastEnd, s.dispatcher.lastStore = off, off+int64(len(rec)), rec.StoreTimestamp()
 		return nil
 	})
-	agrees := err == nil && end.Reason == commitlog.EndOfData && end.Offset == note.logEnd && s.log.Min() == note.logMin &&
+	ended := end.Reason == commitlog.EndOfData || end.Reason == commitlog.EndLimit && end.Offset == s.log.End() // of a log without files
+	agrees := err == nil && ended && end.Offset == note.logEnd && s.log.Min() == note.logMin &&
 		end.Records == min(1, note.lastStart+1)
 	if !agrees {
 		r.stop = nil
@@ -414,6 +415,11 @@ func (r *recovery) verifyStop() error {
 func (r *recovery) settleQueues() error {
 	s := r.s
 	logMin, logEnd := s.log.Min(), s.log.End()
+	if s.deleted.cut(logEnd) {
+		if err := s.deleted.save(s.cfg.FS, s.cfg.RootDir, logMin); err != nil {
+			return err
+		}
+	}
 	if err := s.cqs.WriteOut(); err != nil {
 		return fmt.Errorf("cannot recover consume queues: %w", err)
 	}

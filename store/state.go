@@ -146,6 +146,20 @@ func (d *deletedTopics) add(topic string, upTo int64) {
 	d.some.Store(true)
 }
 
+// cut takes in that the log was cut: what is appended from its end on is not deleted. It reports whether that changed
+// anything.
+func (d *deletedTopics) cut(logEnd int64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	changed := false
+	for topic, upTo := range d.mu.upTo {
+		if upTo > logEnd {
+			d.mu.upTo[topic], changed = logEnd, true
+		}
+	}
+	return changed
+}
+
 // load reads the file in a store directory.
 func (d *deletedTopics) load(fsys vfs.FS, root string) error {
 	b, err := readState(fsys, filepath.Join(root, ownDir, deletedName), deletedHead)

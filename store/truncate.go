@@ -42,6 +42,11 @@ func (s *Store) Truncate(physicalOffset int64) error {
 	if err := s.log.Truncate(physicalOffset, filepath.Join(s.cfg.RootDir, ownDir, salvageDir)); err != nil {
 		return fmt.Errorf("cannot truncate store: %w", err)
 	}
+	if s.deleted.cut(physicalOffset) {
+		if err := s.deleted.save(s.cfg.FS, s.cfg.RootDir, s.log.Min()); err != nil {
+			return fmt.Errorf("cannot truncate store: %w", err)
+		}
+	}
 	// 3. Positions and counters.
 	s.dispatcher.pos.Store(min(s.dispatcher.pos.Load(), physicalOffset))
 	s.dispatcher.lastStart = -1
