@@ -123,7 +123,7 @@ func (c *Client) Call(ctx context.Context, addr string, req *remoting.Command) (
 		timeout = c.cfg.RequestTimeout
 	}
 	w := newWaiter()
-	cn, ref, err := c.sendOn(ctx, addr, func(cn *conn) (int32, error) { return cn.send(signed, timeout, w.done) })
+	cn, ref, err := c.sendOn(ctx, addr, signed, timeout, w.done)
 	if err != nil {
 		w.free()
 		return nil, c.waitError(err, addr, req.Code, start)
@@ -198,8 +198,7 @@ func (c *Client) Go(addr string, req *remoting.Command, timeout time.Duration, d
 	slot := p.pick()
 	if cn := slot.cur.Load(); cn != nil {
 		_, err := cn.send(signed, timeout, done)
-		var closed *ClosedError
-		if !errors.As(err, &closed) {
+		if !isClosed(err) {
 			return err
 		}
 	}
@@ -225,24 +224,29 @@ func (c *Client) Oneway(ctx context.Context, addr string, req *remoting.Command)
 	if err != nil {
 		return err
 	}
-	_, _, err = c.sendOn(ctx, addr, func(cn *conn) (int32, error) { return 0, cn.push(signed) })
+	_, _, err = c.sendOn(ctx, addr, signed, 0, nil)
 	return c.waitError(err, addr, req.Code, start)
 }
 
 // sendOn sends on an open connection to addr, and on another one when that had
-// closed before anything was sent.
-func (c *Client) sendOn(ctx context.Context, addr string, send func(*conn) (int32, error)) (*conn, int32, error) {
-	for again := false; ; again = true {
-		cn, err := c.connection(ctx, addr)
-		if err != nil {
+// closed before anything was sent. Without done the request is one-way.
+func (c *Client) sendOn(ctx context.Context, addr string, req *remoting.Command, timeout time.Duration,
+	done func(*remoting.Command, error),
+) (cn *conn, ref int32, err error) {
+	for range 2 {
+		if cn, err = c.connection(ctx, addr); err != nil {
 			return nil, 0, err
 		}
-		ref, err := send(cn)
-		var closed *ClosedError
-		if again || !errors.As(err, &closed) {
-			return cn, ref, err
+		if done == nil {
+			err = cn.push(req)
+		} else {
+			ref, err = cn.send(req, timeout, done)
+		}
+		if !isClosed(err) {
+			break
 		}
 	}
+	return cn, ref, err
 }
 
 // prepare signs a copy of req where that is asked for.

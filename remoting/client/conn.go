@@ -416,13 +416,26 @@ func (c *conn) cut(batch []delivery, buf []byte, err error) ([]delivery, int, in
 			shared = append(shared, frame...)
 			own = shared[at : at+n : at+n]
 		}
-		cmd := new(remoting.Command)
+		cmd := newAnswer()
 		if bad := cmd.Decode(own); bad != nil {
 			return batch, end, 0, bad
 		}
 		batch = append(batch, delivery{cmd: cmd})
 	}
 	return batch, end, need, err
+}
+
+// answer is a command with room for the fields of most answers, so that one
+// allocation holds both.
+type answer struct {
+	remoting.Command
+	fields [6]remoting.Field
+}
+
+func newAnswer() *remoting.Command {
+	a := new(answer)
+	a.Fields = a.fields[:0]
+	return &a.Command
 }
 
 // wholeFrames returns where the last whole frame of b ends and the length of
@@ -486,7 +499,7 @@ func (c *conn) deliver(batch []delivery) {
 // serve answers a request of the peer on a goroutine of its own.
 func (c *conn) serve(req *remoting.Command) {
 	cl := c.peer.client
-	answer := func(resp *remoting.Command) {
+	reply := func(resp *remoting.Command) {
 		if req.IsOneway() {
 			return
 		}
@@ -495,13 +508,13 @@ func (c *conn) serve(req *remoting.Command) {
 		_ = c.push(resp)
 	}
 	if cl.cfg.OnRequest == nil {
-		answer(remoting.NewResponse(req, remoting.RespRequestCodeNotSupported, fmt.Sprintf(" request type %d not supported", req.Code)))
+		reply(remoting.NewResponse(req, remoting.RespRequestCodeNotSupported, fmt.Sprintf(" request type %d not supported", req.Code)))
 		return
 	}
 	select {
 	case cl.handlers <- struct{}{}:
 	default:
-		answer(remoting.NewResponse(req, remoting.RespSystemBusy, "[OVERLOAD]system busy, start flow control for a while"))
+		reply(remoting.NewResponse(req, remoting.RespSystemBusy, "[OVERLOAD]system busy, start flow control for a while"))
 		return
 	}
 	err := cl.start(func() {
@@ -510,7 +523,7 @@ func (c *conn) serve(req *remoting.Command) {
 		if resp == nil {
 			resp = remoting.NewResponse(req, remoting.RespSystemError, "request was not served")
 		}
-		answer(resp)
+		reply(resp)
 	})
 	if err != nil {
 		<-cl.handlers

@@ -59,3 +59,10 @@ func (e *ClosedError) Error() string {
 	return fmt.Sprintf("connection to %q closed: %v", e.Addr, e.Err)
 }
 func (e *ClosedError) Unwrap() error { return e.Err }
+
+// isClosed reports whether a connection had closed before a request was sent
+// on it.
+func isClosed(err error) bool {
+	_, ok := err.(*ClosedError)
+	return ok
+}

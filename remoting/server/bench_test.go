@@ -1,3 +1,5 @@
+//go:build unix
+
 package server_test
 
 import (
@@ -94,15 +96,23 @@ var benchCodes = []struct {
 	code int32
 }{{"inline", codeInline}, {"single", codeClass}, {"batch", codeBatch}}
 
+var benchShapes = [][2]int{{1, 1}, {16, 1}, {4, 16}, {16, 16}}
+
+func shapeName(shape [2]int, how string) string {
+	return fmt.Sprintf("conns=%d/depth=%d/%s", shape[0], shape[1], how)
+}
+
 // BenchmarkEchoRaw: the server under a load generator that costs little.
 func BenchmarkEchoRaw(b *testing.B) {
-	for _, shape := range [][2]int{{1, 1}, {16, 1}, {4, 16}, {16, 16}} {
+	for _, shape := range benchShapes {
 		for _, bc := range benchCodes {
-			b.Run(fmt.Sprintf("conns=%d/depth=%d/%s", shape[0], shape[1], bc.name), func(b *testing.B) {
+			b.Run(shapeName(shape, bc.name), func(b *testing.B) {
 				s := start(b, server.Config{Logger: quiet}, echoMux(b))
 				b.ReportAllocs()
 				b.ResetTimer()
+				cpu := cpuTime()
 				rawLoad(b, s.Addr().String(), shape[0], shape[1], bc.code)
+				reportCPU(b, cpu)
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
 				st := s.Stats()
 				b.ReportMetric(float64(st.Writes)/float64(b.N), "writes/op")
@@ -115,11 +125,13 @@ func BenchmarkEchoRaw(b *testing.B) {
 func BenchmarkEchoClient(b *testing.B) {
 	for _, shape := range [][2]int{{1, 1}, {4, 16}, {16, 16}} {
 		for _, bc := range benchCodes {
-			b.Run(fmt.Sprintf("conns=%d/depth=%d/%s", shape[0], shape[1], bc.name), func(b *testing.B) {
+			b.Run(shapeName(shape, bc.name), func(b *testing.B) {
 				s := start(b, server.Config{Logger: quiet}, echoMux(b))
 				b.ReportAllocs()
 				b.ResetTimer()
+				cpu := cpuTime()
 				clientLoad(b, s.Addr().String(), shape[0], shape[1], bc.code)
+				reportCPU(b, cpu)
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
 			})
 		}
@@ -165,6 +177,7 @@ func BenchmarkEchoCall(b *testing.B) {
 			left.Store(int64(b.N))
 			b.ReportAllocs()
 			b.ResetTimer()
+			cpu := cpuTime()
 			var wg sync.WaitGroup
 			for range callers {
 				req := benchRequest(codeInline)
@@ -178,6 +191,7 @@ func BenchmarkEchoCall(b *testing.B) {
 				})
 			}
 			wg.Wait()
+			reportCPU(b, cpu)
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
 		})
 	}

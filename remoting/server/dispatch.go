@@ -68,7 +68,7 @@ func (c *Conn) feed(t *turn, data []byte) (err error) {
 			continue
 		}
 		c.alive.Store(true)
-		if bad := t.serve(c, b); bad != nil {
+		if bad := t.serve(c, b, bufs[0] == nil || bufs[1] == nil); bad != nil {
 			err = &CloseError{Reason: ReasonBadFrame, Err: bad}
 		}
 		b.release()
@@ -101,8 +101,9 @@ func (t *turn) end(c *Conn) {
 	c.flushPending()
 }
 
-// serve decodes and sorts the frames of b.
-func (t *turn) serve(c *Conn, b *inbuf) error {
+// serve decodes and sorts the frames of b; alone says that the read has brought
+// no other buffer.
+func (t *turn) serve(c *Conn, b *inbuf, alone bool) error {
 	served := uint64(0)
 	defer func() { t.srv.counts.requests.Add(served) }()
 	for rest := b.b; len(rest) > 0; {
@@ -122,6 +123,7 @@ func (t *turn) serve(c *Conn, b *inbuf) error {
 		served++
 		c.seen(&r.Command)
 		r.conn, r.received, r.buf, r.broken = c, t.now, b, false
+		r.alone = alone && n == len(b.b)
 		r.scope, r.gen = &t.scope, t.gen
 		r.begin()
 		b.retain()

@@ -23,6 +23,7 @@ type Request struct {
 	scope    *scope
 	gen      uint64
 	life     atomic.Uint64 // counts the lives of a pooled Request, bit 0 is set while one lasts
+	alone    bool          // the only frame of its read
 	broken   bool          // a handler panicked with it: never reused
 }
 
@@ -41,6 +42,10 @@ func (r *Request) Conn() *Conn { return r.conn }
 
 // Received returns when the request was read from the connection.
 func (r *Request) Received() time.Time { return r.received }
+
+// Alone reports whether nothing else came with the request in one read: its
+// sender waits for the answer, and gathering gains nothing.
+func (r *Request) Alone() bool { return r.alone }
 
 // Detach copies the request's own bytes out of the buffer that it shares with
 // the other requests of its read, so that keeping it does not keep those.

@@ -199,7 +199,9 @@ func (s *Server) stop() {
 	s.sweeper.Wait()
 	s.endStuck()
 	// 4. Every connection is told to close; streams end with their goroutines.
-	s.eachConn(func(c *Conn) { c.fail(&CloseError{Reason: ReasonStop}) })
+	for _, c := range s.everyConn(nil) {
+		c.fail(&CloseError{Reason: ReasonStop})
+	}
 	s.streams.Wait()
 	// 5. The loops end and close what is left of theirs. From here on no
 	//    connection touches a loop: each has seen closed.
@@ -226,17 +228,14 @@ func (s *Server) Conns(f func(*Conn) bool) {
 	}
 }
 
-// eachConn calls f for each connection, accepted ones included.
-func (s *Server) eachConn(f func(*Conn)) {
+// everyConn appends all connections to dst, accepted ones included.
+func (s *Server) everyConn(dst []*Conn) []*Conn {
 	s.conns.Lock()
-	all := make([]*Conn, 0, len(s.conns.m))
+	defer s.conns.Unlock()
 	for c := range s.conns.m {
-		all = append(all, c)
+		dst = append(dst, c)
 	}
-	s.conns.Unlock()
-	for _, c := range all {
-		f(c)
-	}
+	return dst
 }
 
 // newConn returns a connection that has been counted by the limits.

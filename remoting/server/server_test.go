@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -347,6 +348,24 @@ func TestAnswersAreGathered(t *testing.T) {
 			t.Errorf("code %d: 64 answers took %d writes", code, w)
 		}
 	}
+}
+
+func TestAlone(t *testing.T) {
+	forBoth(t, func(t *testing.T, cfg server.Config) {
+		m := server.NewMux()
+		m.HandleInline(1, func(r *server.Request) { r.Reply(0, fmt.Sprint(r.Alone())) })
+		p := dial(t, start(t, cfg, m))
+		p.send(request(1, 1, ""))
+		if resp := p.receive(); resp.Remark != "true" {
+			t.Error("a lone request is not alone")
+		}
+		p.send(request(1, 1, ""), request(1, 2, ""))
+		for range 2 {
+			if resp := p.receive(); resp.Remark != "false" {
+				t.Error("one of two requests is alone")
+			}
+		}
+	})
 }
 
 func TestBatchMergesConnections(t *testing.T) {

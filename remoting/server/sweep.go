@@ -18,12 +18,19 @@ func (s *Server) sweep() {
 	}
 	t := time.NewTicker(max(every, minSweepEvery))
 	defer t.Stop()
+	var all []*Conn
 	for {
 		select {
 		case <-s.quit:
 			return
 		case now := <-t.C:
-			s.eachConn(func(c *Conn) { c.fail(c.overdue(s.since(now))) })
+			all = s.everyConn(all[:0])
+			for i, c := range all {
+				if late := c.overdue(s.since(now)); late != nil {
+					c.fail(late)
+				}
+				all[i] = nil
+			}
 		}
 	}
 }
