@@ -53,6 +53,7 @@ answers what is under way, flushes and exits with 0; a second signal ends it at 
 
 func (o *brokerOptions) brokerConfig(a *app) (broker.Config, error) {
 	cfg := broker.DefaultConfig()
+	cfg.AllowUnsupported = o.server.allow
 	if o.server.config != "" {
 		var err error
 		if cfg, err = broker.LoadConfig(o.server.config, o.server.allow); err != nil {

@@ -3,14 +3,10 @@
 package cmd
 
 import (
-	"fmt"
-	"io"
 	"log/slog"
-	"sort"
 
 	"github.com/spf13/cobra"
 
-	"mqx/internal/props"
 	"mqx/nameserver"
 )
 
@@ -37,6 +33,7 @@ all of them. SIGTERM stops it in order.`,
 
 func (o *serverFlags) nameserverConfig() (nameserver.Config, error) {
 	cfg := nameserver.DefaultConfig()
+	cfg.AllowUnsupported = o.allow
 	if o.config != "" {
 		var err error
 		if cfg, err = nameserver.LoadConfig(o.config, o.allow); err != nil {
@@ -57,10 +54,14 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 		return err
 	}
 	if o.printConfig {
-		return printConfig(a.Out, &cfg)
+		_, err := a.Out.Write(cfg.ValuesText())
+		return err
 	}
 	log := a.loggerAt(slog.LevelInfo)
 	cfg.Logger = log
+	if err := cfg.LoadDefaultTLS(); err != nil {
+		return configFailure(err)
+	}
 	if err := startPprof(c.Context(), log, o.pprof); err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 		return configFailure(err)
 	}
 	return a.serve(c.Context(), log, s, func() {
-		startLines(log, cfg.Explain())
+		startLines(log, s.Explain())
 		log.Info("name server started", "addr", s.Addr().String(), "version", versionText())
 	})
 }
@@ -81,19 +82,4 @@ func configFailure(err error) error {
 		f.Code = ExitUsage
 	}
 	return f
-}
-
-// printConfig prints the keys of a configuration, sorted, as Apache's -p does.
-func printConfig(w io.Writer, targets ...any) error {
-	var lines []string
-	for _, f := range props.Fields(targets...) {
-		lines = append(lines, f.Key+"="+f.String())
-	}
-	sort.Strings(lines)
-	for _, l := range lines {
-		if _, err := fmt.Fprintln(w, l); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,13 +18,15 @@ import (
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
 )
 
-func quietGoClient() { rlog.SetLogLevel("error") }
+func quietGoClient() { rlog.SetLogLevel("fatal") }
+
+var producers atomic.Int64
 
 func goProducer(t *testing.T, namesrv string, options ...producer.Option) rocketmq.Producer {
 	t.Helper()
 	options = append([]producer.Option{
 		producer.WithNsResolver(primitive.NewPassthroughResolver(splitAddrs(namesrv))),
-		producer.WithGroupName("e2e_go_producer"),
+		producer.WithGroupName(fmt.Sprintf("e2e_go_producer_%d", producers.Add(1))), // one of a name in a process
 		producer.WithInstanceName(t.Name()),
 		producer.WithRetry(2),
 		producer.WithSendMsgTimeout(10 * time.Second),

@@ -60,12 +60,20 @@ func TestNameServersFail(t *testing.T) {
 			why := lost(want, consumer.received())
 			return why == "", why
 		})
-		// Readers that start now have to find the route as well.
-		for reader, got := range map[string][]incoming{"mqx": mqxConsume(t, all, topic), "Java": sharedDriver(t).pull(t, all, topic, "")} {
-			if why := lost(want, got); why != "" {
-				t.Fatalf("%s: %s reader: %s", stage, reader, why)
-			}
+		// Readers that start now have to find the route as well. Apache's client
+		// gives up its first call when it meets the paused server, and finds
+		// another one in the next.
+		if why := lost(want, mqxConsume(t, all, topic)); why != "" {
+			t.Fatalf("%s: mqx reader: %s", stage, why)
 		}
+		waitFor(t, arrival, stage+": everything at a new Java reader", func() (bool, string) {
+			var got []incoming
+			if err := sharedDriver(t).try("pull", map[string]any{"namesrv": all, "topic": topic, "group": "e2e_java_pull"}, &got); err != nil {
+				return false, err.Error()
+			}
+			why := lost(want, got)
+			return why == "", why
+		})
 	}
 
 	send("three up")

@@ -77,6 +77,7 @@ func (b brokerSpec) conf(t *testing.T, dir string) string {
 		"flushConsumerOffsetInterval=1000",
 		"registerNameServerPeriod=10000",
 		"diskMaxUsedSpaceRatio=95",
+		"waitTimeMillsInSendQueue=10000", // a busy test machine is no overload
 	}, b.extra...)
 	return writeFile(t, dir, "broker.conf", strings.Join(lines, "\n")+"\n")
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -127,6 +128,7 @@ func tail(path string, lines int) string {
 		return err.Error()
 	}
 	all := strings.Split(strings.TrimRight(string(bytes.ToValidUTF8(text, []byte("?"))), "\n"), "\n")
+	all = slices.DeleteFunc(all, func(line string) bool { return strings.Contains(line, "|-INFO in") }) // logback about itself
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 

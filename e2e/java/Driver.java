@@ -16,6 +16,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
@@ -161,17 +162,21 @@ public final class Driver {
         CountDownLatch all = new CountDownLatch(messages.size());
         List<Object> done = new CopyOnWriteArrayList<>();
         List<String> failed = new CopyOnWriteArrayList<>();
+        Semaphore window = new Semaphore(16);
         for (Message m : messages) {
+            window.acquire();
             p.send(m, new SendCallback() {
                 @Override
                 public void onSuccess(SendResult r) {
                     done.add(result(r));
+                    window.release();
                     all.countDown();
                 }
 
                 @Override
                 public void onException(Throwable e) {
                     failed.add(e.toString());
+                    window.release();
                     all.countDown();
                 }
             });

@@ -1,0 +1,51 @@
+//go:build linux || darwin
+
+package cmd
+
+import (
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// runningServer is a server that a script started.
+type runningServer struct {
+	cmd  *exec.Cmd
+	done chan error
+	log  string
+	once sync.Once
+	err  error
+}
+
+// servers are the running ones by the absolute path of their log.
+var servers sync.Map
+
+// stop ends the server in order and remembers how it ended.
+func (s *runningServer) stop() error {
+	s.once.Do(func() {
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case s.err = <-s.done:
+		case <-time.After(60 * time.Second):
+			_ = s.cmd.Process.Kill()
+			s.err = <-s.done
+		}
+	})
+	return s.err
+}
+
+func stopServer(ts *testscript.TestScript, name string) {
+	v, ok := servers.Load(ts.MkAbs(name))
+	if !ok {
+		ts.Fatalf("no server %q", name)
+	}
+	s := v.(*runningServer)
+	if err := s.stop(); err != nil {
+		text, _ := os.ReadFile(s.log)
+		ts.Fatalf("the server ended with %v, want exit code 0:\n%s", err, text)
+	}
+}

@@ -1,0 +1,230 @@
+//go:build linux || darwin
+
+package cmd
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// The scripts in testdata/script run mqx as a user does: one file a verb. The
+// test binary stands in for mqx and for the names it can be called by.
+func TestMain(m *testing.M) {
+	asMqx := func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+		go func() {
+			NoteSignal(<-signals)
+			cancel()
+		}()
+		code := Execute(ctx, os.Args, StdStreams())
+		os.Exit(int(code))
+	}
+	testscript.Main(m, map[string]func(){"mqx": asMqx, "mqnamesrv": asMqx, "mqbroker": asMqx, "mqadmin": asMqx})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", e.WorkDir)
+			for _, unset := range []string{"MQX_NAMESRV", "NAMESRV_ADDR", "MQX_ACCESS_KEY", "NOTIFY_SOCKET"} {
+				e.Setenv(unset, "")
+			}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"dev":       startDev,
+			"server":    startServer,
+			"freeport":  setFreePort,
+			"retry":     retry,
+			"retrygone": retryGone,
+			"waitfile":  waitFile,
+			"exit":      exitWith,
+		},
+	})
+}
+
+// exitWith runs mqx and asks for an exit code: exit CODE ARG... Its output goes
+// to the files "out" and "err" of the script's directory.
+func exitWith(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: exit CODE ARG...")
+	}
+	code, out, errOut := runMqx(ts, args[1:])
+	ts.Check(os.WriteFile(ts.MkAbs("out"), out, 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("err"), errOut, 0o644))
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s\nstdout: %s\nstderr: %s", code, args[0], out, errOut)
+	}
+}
+
+// retry runs mqx until it exits with 0 and prints a text: retry TEXT ARG...
+func retry(ts *testscript.TestScript, neg bool, args []string) { retryUntil(ts, true, args) }
+
+// retryGone runs mqx until it exits with 0 and no longer prints a text.
+func retryGone(ts *testscript.TestScript, neg bool, args []string) { retryUntil(ts, false, args) }
+
+func retryUntil(ts *testscript.TestScript, there bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: retry TEXT ARG...")
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		code, out, errOut := runMqx(ts, args[1:])
+		if code == 0 && strings.Contains(string(out), args[0]) == there {
+			ts.Check(os.WriteFile(ts.MkAbs("out"), out, 0o644))
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("waited in vain for %q (there: %v); last: exit code %d, %s %s", args[0], there, code, out, errOut)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// waitFile waits until a file holds a text: waitfile FILE TEXT.
+func waitFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waitfile FILE TEXT")
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err == nil && strings.Contains(string(text), args[1]) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s never held %q: %s (%v)", args[0], args[1], text, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func runMqx(ts *testscript.TestScript, args []string) (code int, out, errOut []byte) {
+	cmd := mqxCommand(ts, args)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		ts.Fatalf("cannot run mqx: %v", err)
+	}
+	return cmd.ProcessState.ExitCode(), stdout.Bytes(), stderr.Bytes()
+}
+
+func mqxCommand(ts *testscript.TestScript, args []string) *exec.Cmd {
+	cmd := exec.Command("mqx", args...)
+	for _, dir := range strings.Split(ts.Getenv("PATH"), ":") {
+		if path := dir + "/mqx"; isFile(path) {
+			cmd.Path, cmd.Err = path, nil
+			break
+		}
+	}
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "MQX_NAMESRV", "NAMESRV_ADDR", "NOTIFY_SOCKET", "TMPDIR", "GOCOVERDIR"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	return cmd
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// startServer runs mqx in the background until the script ends and waits for a
+// line of its stderr: server NAME TEXT ARG... Its stderr is the file NAME.
+// `server NAME stop` stops it with SIGTERM and asks for exit code 0.
+func startServer(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: server NAME TEXT ARG... | server NAME stop")
+	}
+	if args[1] == "stop" {
+		stopServer(ts, args[0])
+		return
+	}
+	log := ts.MkAbs(args[0])
+	file, err := os.Create(log)
+	ts.Check(err)
+	cmd := mqxCommand(ts, args[2:])
+	cmd.Stderr = file
+	ts.Check(cmd.Start())
+	ts.Check(file.Close())
+	s := &runningServer{cmd: cmd, done: make(chan error, 1), log: log}
+	go func() { s.done <- cmd.Wait() }()
+	servers.Store(ts.MkAbs(args[0]), s)
+	ts.Defer(func() { s.stop() })
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		text, err := os.ReadFile(log)
+		ts.Check(err)
+		if strings.Contains(string(text), args[1]) {
+			return
+		}
+		select {
+		case err := <-s.done:
+			s.done <- err
+			ts.Fatalf("mqx %v ended: %v\n%s", args[2:], err, text)
+		case <-time.After(10 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("mqx %v never said %q:\n%s", args[2:], args[1], text)
+		}
+	}
+}
+
+// startDev runs mqx dev on free ports and points MQX_NAMESRV at it.
+func startDev(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: dev [ARG...]")
+	}
+	ns, br := freePort(ts), freePort(ts)
+	startServer(ts, false, append([]string{"dev.log", "is ready", "dev", "--listen", ns, "--broker-listen", br}, args...))
+	ts.Setenv("MQX_NAMESRV", ns)
+	ts.Setenv("BROKER", br)
+}
+
+// setFreePort sets variables to loopback addresses with free ports: freeport NAME...
+func setFreePort(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: freeport NAME...")
+	}
+	for _, name := range args {
+		ts.Setenv(name, freePort(ts))
+	}
+}
+
+// freePort finds a port whose second neighbour below is free as well, for the
+// second port of a broker. Ports under 32768 are not given to outgoing connections.
+func freePort(ts *testscript.TestScript) string {
+	for range 1000 {
+		port := 12000 + int(time.Now().UnixNano()/1000)%8000
+		free := true
+		for _, p := range []int{port, port - 2} {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
+			if err != nil {
+				free = false
+				continue
+			}
+			free = l.Close() == nil && free
+		}
+		if free {
+			return fmt.Sprintf("127.0.0.1:%d", port)
+		}
+	}
+	ts.Fatalf("no free port")
+	return ""
+}
