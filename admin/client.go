@@ -1,41 +1,76 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
 	"time"
 
+	"mqx/internal/fastjson"
+	"mqx/remoting"
 	remoteclient "mqx/remoting/client"
 )
 
-// Config says which cluster is managed and how.
+// Config says which cluster is managed and how. Zero values mean the defaults.
 type Config struct {
 	NameServers []string
 	Credentials *remoteclient.Credentials
 	TLS         *tls.Config
-	// BrokerTimeout bounds the request to one broker; 0 means 3 s.
+	// BrokerTimeout bounds each request to one broker or name server, default 3 s.
 	BrokerTimeout time.Duration
-	// Parallel is the number of brokers asked at a time; 0 means 16.
+	// Parallel is the number of requests under way at a time, default 16.
 	Parallel int
 	Logger   *slog.Logger
 }
 
-// Client manages a cluster. It is safe to share.
-type Client struct{ cfg Config }
+// Defaults of Config.
+const (
+	DefaultBrokerTimeout = 3 * time.Second
+	DefaultParallel      = 16
+)
 
-var errNotBuilt = errors.New("not built yet")
+// Client manages a cluster. It is safe to share.
+type Client struct {
+	cfg  Config
+	conn *remoteclient.Client
+	ns   *remoteclient.NameServers
+}
 
 // New checks cfg. It connects nowhere yet.
-func New(cfg Config) (*Client, error) { return &Client{cfg: cfg}, nil }
+func New(cfg Config) (*Client, error) {
+	if len(cfg.NameServers) == 0 {
+		return nil, errors.New("cannot manage a cluster: no name server is given")
+	}
+	if cfg.BrokerTimeout <= 0 {
+		cfg.BrokerTimeout = DefaultBrokerTimeout
+	}
+	if cfg.Parallel <= 0 {
+		cfg.Parallel = DefaultParallel
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &Client{cfg: cfg}
+	c.conn = remoteclient.New(remoteclient.Config{
+		ConnectTimeout: cfg.BrokerTimeout, RequestTimeout: cfg.BrokerTimeout, TLS: cfg.TLS, Credentials: cfg.Credentials, Logger: cfg.Logger,
+	})
+	c.ns = remoteclient.NewNameServers(c.conn, cfg.NameServers)
+	return c, nil
+}
 
 // Close closes the connections. It is idempotent.
-func (c *Client) Close() error { return nil }
+func (c *Client) Close() error { return c.conn.Close() }
 
 // TargetError is the failure of one broker or name server in a request to several.
 type TargetError struct {
-	Broker string // broker name, empty for a name server
+	Broker string // broker name, empty for a name server or where it is not known
 	Addr   string
 	Err    error
 }
@@ -59,17 +94,31 @@ type NotFoundError struct {
 	Known []string // some that exist
 }
 
+// maxKnown bounds the names that a NotFoundError lists.
+const maxKnown = 10
+
 // Error names what is missing and, for brokers and clusters, what is known.
 func (e *NotFoundError) Error() string {
 	s := e.Kind + " " + e.Name + " not found"
 	for i, k := range e.Known {
-		if i == 0 {
+		switch {
+		case i == 0:
 			s += "; known: " + k
-		} else {
+		case i == maxKnown:
+			return s + ", …"
+		default:
 			s += ", " + k
 		}
 	}
 	return s
+}
+
+// AmbiguousError says that a change names no cluster while there are several.
+type AmbiguousError struct{ Clusters []string }
+
+// Error lists the clusters.
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("the change names neither a cluster nor a broker, and there are %d clusters: %v", len(e.Clusters), e.Clusters)
 }
 
 // Broker is one broker process as the name server knows it.
@@ -80,11 +129,197 @@ type Broker struct {
 	Addr    string
 }
 
-// Cluster lists all brokers that the name server knows, sorted by cluster, name and id.
-func (c *Client) Cluster(ctx context.Context) ([]Broker, error) { return nil, errNotBuilt }
+func (b Broker) fail(err error) TargetError {
+	return TargetError{Broker: b.Name, Addr: b.Addr, Err: err}
+}
 
 // Target selects brokers: a cluster, a broker name or an address. Empty means all masters.
 type Target struct {
 	Cluster string
-	Broker  string
+	Broker  string // name or host:port
+}
+
+// Cluster lists all brokers that the name server knows, sorted by cluster, name and id.
+func (c *Client) Cluster(ctx context.Context) ([]Broker, error) {
+	info, err := c.clusterInfo(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Broker
+	for _, cluster := range slices.Sorted(maps.Keys(info.ClusterAddrTable)) {
+		for _, name := range slices.Sorted(slices.Values(info.ClusterAddrTable[cluster])) {
+			addrs := info.BrokerAddrTable[name].BrokerAddrs
+			for _, id := range slices.Sorted(maps.Keys(addrs)) {
+				out = append(out, Broker{Cluster: cluster, Name: name, ID: id, Addr: addrs[id]})
+			}
+		}
+	}
+	return out, nil
+}
+
+func (c *Client) clusterInfo(ctx context.Context) (*remoting.ClusterInfo, error) {
+	resp, err := c.askNameServer(ctx, remoting.NewRequest(remoting.ReqGetBrokerClusterInfo, nil))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list brokers: %w", err)
+	}
+	info := &remoting.ClusterInfo{}
+	if err := fastjson.Unmarshal(resp.Body, info); err != nil {
+		return nil, fmt.Errorf("cannot read list of brokers: %w", err)
+	}
+	return info, nil
+}
+
+// askNameServer asks one name server after the other until one answers.
+func (c *Client) askNameServer(ctx context.Context, req *remoting.Command) (*remoting.Command, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.BrokerTimeout)
+	defer cancel()
+	resp, err := c.ns.Call(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.Code != remoting.RespSuccess {
+		return nil, responseError(c.ns.Current(), req, resp)
+	}
+	return resp, nil
+}
+
+// ask sends a request to one address; a code other than success is a *remoting.ResponseError.
+func (c *Client) ask(ctx context.Context, addr string, req *remoting.Command) (*remoting.Command, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.BrokerTimeout)
+	defer cancel()
+	resp, err := c.conn.Call(ctx, addr, req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.Code != remoting.RespSuccess {
+		return nil, responseError(addr, req, resp)
+	}
+	return resp, nil
+}
+
+func responseError(addr string, req, resp *remoting.Command) error {
+	return &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(req.Code), Addr: addr}
+}
+
+// hasCode reports whether err is an answer with this code.
+func hasCode(err error, code int32) bool {
+	var re *remoting.ResponseError
+	return errors.As(err, &re) && re.Code == code
+}
+
+// askBody is ask for an answer with a JSON body.
+func askBody[T any](ctx context.Context, c *Client, addr string, req *remoting.Command) (*T, error) {
+	resp, err := c.ask(ctx, addr, req)
+	if err != nil {
+		return nil, err
+	}
+	v := new(T)
+	if err := fastjson.Unmarshal(resp.Body, v); err != nil {
+		return nil, fmt.Errorf("cannot read answer to %s: %w", remoting.RequestName(req.Code), err)
+	}
+	return v, nil
+}
+
+// primaries are the brokers of a target that speak for their name: the master, else
+// the smallest id there is.
+func (c *Client) primaries(ctx context.Context, t Target) ([]Broker, error) {
+	all, err := c.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return selectPrimaries(all, t)
+}
+
+func selectPrimaries(all []Broker, t Target) ([]Broker, error) {
+	var clusters, names []string
+	for _, b := range all {
+		clusters = append(clusters, b.Cluster)
+		names = append(names, b.Name)
+	}
+	clusters, names = slices.Compact(clusters), slices.Compact(names)
+	if t.Cluster != "" && !slices.Contains(clusters, t.Cluster) {
+		return nil, &NotFoundError{Kind: "cluster", Name: t.Cluster, Known: clusters}
+	}
+	if _, _, err := net.SplitHostPort(t.Broker); err == nil {
+		for _, b := range all {
+			if b.Addr == t.Broker {
+				return []Broker{b}, nil
+			}
+		}
+		return []Broker{{Addr: t.Broker}}, nil // a broker need not be registered to be spoken to
+	}
+	var out []Broker
+	for _, b := range all {
+		if t.Cluster != "" && b.Cluster != t.Cluster || t.Broker != "" && b.Name != t.Broker {
+			continue
+		}
+		if n := len(out); n > 0 && out[n-1].Name == b.Name && out[n-1].Cluster == b.Cluster {
+			continue // a larger id of the same name
+		}
+		out = append(out, b)
+	}
+	if len(out) == 0 && t.Broker != "" {
+		return nil, &NotFoundError{Kind: "broker", Name: t.Broker, Known: names}
+	}
+	return out, nil
+}
+
+// changeTargets are the masters that a change applies to. A broker without a master is
+// an error of its own.
+func (c *Client) changeTargets(ctx context.Context, t Target) (masters []Broker, errs []TargetError, err error) {
+	brokers, err := c.primaries(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t.Cluster == "" && t.Broker == "" {
+		var clusters []string
+		for _, b := range brokers {
+			clusters = append(clusters, b.Cluster)
+		}
+		if clusters = slices.Compact(clusters); len(clusters) > 1 {
+			return nil, nil, &AmbiguousError{Clusters: clusters}
+		}
+	}
+	for _, b := range brokers {
+		if b.ID != 0 {
+			errs = append(errs, b.fail(errors.New("the broker has no master")))
+			continue
+		}
+		masters = append(masters, b)
+	}
+	if len(masters)+len(errs) == 0 {
+		return nil, nil, &NotFoundError{Kind: "broker", Name: "(any)"}
+	}
+	return masters, errs, nil
+}
+
+// each calls f for every broker, several at a time, and collects the failures. What f
+// changes it must guard itself; mu is there for that.
+func (c *Client) each(brokers []Broker, f func(mu *sync.Mutex, b Broker) error) []TargetError {
+	var (
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		errs  []TargetError
+		slots = make(chan struct{}, c.cfg.Parallel)
+	)
+	for _, b := range brokers {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			if err := f(&mu, b); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, b.fail(err))
+			}
+		})
+	}
+	wg.Wait()
+	sortErrors(errs)
+	return errs
+}
+
+func sortErrors(errs []TargetError) {
+	slices.SortStableFunc(errs, func(a, b TargetError) int {
+		return cmp.Or(cmp.Compare(a.Broker, b.Broker), cmp.Compare(a.Addr, b.Addr))
+	})
 }

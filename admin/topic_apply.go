@@ -1,0 +1,193 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"mqx/message"
+	"mqx/remoting"
+)
+
+// Result is what Apply did: every change with the state read back.
+type Result struct {
+	Done   []Change
+	Errors []TargetError
+}
+
+// orderNamespace holds the queue counts of ordered topics at the name servers.
+const orderNamespace = "ORDER_TOPIC_CONFIG"
+
+// Apply carries a plan out and reads it back. A failure on one broker does not keep
+// the others from being changed; it is in Errors, as is a state read back that is not
+// what was planned.
+func (c *Client) Apply(ctx context.Context, p *TopicPlan) (*Result, error) {
+	switch p.Kind {
+	case ActionCreate:
+		return c.applyCreate(ctx, p), nil
+	case ActionDelete:
+		return c.applyDelete(ctx, p), nil
+	}
+	return nil, fmt.Errorf("cannot apply a plan of kind %q", p.Kind)
+}
+
+func (c *Client) applyCreate(ctx context.Context, p *TopicPlan) *Result {
+	done := make([]*Change, len(p.Changes))
+	index := map[Broker]int{}
+	for i, b := range p.brokers {
+		index[b] = i
+	}
+	res := &Result{}
+	res.Errors = c.each(p.brokers, func(_ *sync.Mutex, b Broker) error {
+		ch := p.Changes[index[b]]
+		if ch.Action == ActionNone {
+			done[index[b]] = &ch
+			return nil
+		}
+		if _, err := c.ask(ctx, b.Addr, createRequest(p.spec, ch.After)); err != nil {
+			return err
+		}
+		now, err := c.topicConfig(ctx, b.Addr, p.Topic)
+		if err != nil {
+			return fmt.Errorf("cannot read back topic %q: %w", p.Topic, err)
+		}
+		read := topicBroker(b, *now)
+		want := ch.After
+		ch.After = &read
+		done[index[b]] = &ch
+		if !sameQueues(want, &read) {
+			return fmt.Errorf("cannot see the change of topic %q: read back %d read and %d write queues, permission %d", p.Topic, read.ReadQueues, read.WriteQueues, read.Perm)
+		}
+		return nil
+	})
+	for _, ch := range done {
+		if ch != nil {
+			res.Done = append(res.Done, *ch)
+		}
+	}
+	if p.spec.Order {
+		res.Errors = append(res.Errors, c.putOrder(ctx, p, res.Done)...)
+	}
+	return res
+}
+
+func sameQueues(a, b *TopicBroker) bool {
+	return a.ReadQueues == b.ReadQueues && a.WriteQueues == b.WriteQueues && a.Perm == b.Perm
+}
+
+// createRequest is UPDATE_AND_CREATE_TOPIC as mqadmin sends it.
+func createRequest(spec TopicSpec, t *TopicBroker) *remoting.Command {
+	req := remoting.NewRequest(remoting.ReqUpdateAndCreateTopic, &remoting.CreateTopicHeader{
+		Topic: spec.Name, DefaultTopic: message.TopicAutoCreate, ReadQueueNums: int32(t.ReadQueues), WriteQueueNums: int32(t.WriteQueues),
+		Perm: int32(t.Perm), TopicFilterType: remoting.FilterSingleTag, TopicSysFlag: int32(t.SysFlag), Order: t.Order,
+	})
+	req.Fields.Set("attributes", attributeText(spec.Attributes))
+	req.Fields.SetBool("force", false)
+	return req
+}
+
+// putOrder notes the queue counts of an ordered topic at every name server.
+func (c *Client) putOrder(ctx context.Context, p *TopicPlan, done []Change) []TargetError {
+	counts := map[string]string{}
+	old, err := c.askNameServer(ctx, remoting.NewRequest(remoting.ReqGetKVConfig, &remoting.GetKVConfigHeader{Namespace: orderNamespace, Key: p.Topic}))
+	switch {
+	case err == nil:
+		for part := range strings.SplitSeq(old.Fields.String("value"), ";") {
+			if broker, n, ok := strings.Cut(part, ":"); ok {
+				counts[broker] = n
+			}
+		}
+	case !hasCode(err, remoting.RespQueryNotFound):
+		return []TargetError{{Addr: c.ns.Current(), Err: err}}
+	}
+	for _, ch := range done {
+		if ch.Broker != "" {
+			counts[ch.Broker] = strconv.Itoa(ch.After.WriteQueues)
+		}
+	}
+	var parts []string
+	for _, broker := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, broker+":"+counts[broker])
+	}
+	return c.eachNameServer(ctx, remoting.NewRequest(remoting.ReqPutKVConfig, &remoting.PutKVConfigHeader{
+		Namespace: orderNamespace, Key: p.Topic, Value: strings.Join(parts, ";"),
+	}))
+}
+
+// eachNameServer sends a request to every name server: they know nothing of each other.
+func (c *Client) eachNameServer(ctx context.Context, req *remoting.Command) []TargetError {
+	var servers []Broker
+	for _, addr := range c.ns.All() {
+		servers = append(servers, Broker{Addr: addr})
+	}
+	return c.each(servers, func(_ *sync.Mutex, s Broker) error {
+		r := *req // fields are shared and not changed; the opaque is not
+		r.Fields = slices.Clone(req.Fields)
+		_, err := c.ask(ctx, s.Addr, &r)
+		return err
+	})
+}
+
+func (c *Client) applyDelete(ctx context.Context, p *TopicPlan) *Result {
+	res := &Result{}
+	var mine sync.Mutex
+	failed := map[string]bool{} // clusters in which a broker still has the topic
+	res.Errors = c.each(p.brokers, func(_ *sync.Mutex, b Broker) error {
+		_, err := c.ask(ctx, b.Addr, remoting.NewRequest(remoting.ReqDeleteTopicInBroker, &remoting.DeleteTopicHeader{Topic: p.Topic}))
+		if err == nil {
+			_, err = c.topicConfig(ctx, b.Addr, p.Topic)
+			switch {
+			case hasCode(err, remoting.RespTopicNotExist):
+				err = nil
+			case err == nil:
+				err = errors.New("the topic is still there")
+			default:
+				err = fmt.Errorf("cannot read back topic %q: %w", p.Topic, err)
+			}
+		}
+		mine.Lock()
+		defer mine.Unlock()
+		if err != nil {
+			failed[b.Cluster] = true
+			return err
+		}
+		i := slices.Index(p.brokers, b)
+		res.Done = append(res.Done, p.Changes[i])
+		return nil
+	})
+	slices.SortFunc(res.Done, func(a, b Change) int { return cmp.Compare(a.Broker, b.Broker) })
+	errs := c.deleteRoutes(ctx, p, failed)
+	if len(p.brokers) == 0 && len(errs) == 0 {
+		res.Done = append(res.Done, p.Changes...)
+	}
+	res.Errors = append(res.Errors, errs...)
+	return res
+}
+
+// deleteRoutes takes the topic out of the routes of clusters that have given it up.
+// Where brokers of a cluster keep it their registrations say so.
+func (c *Client) deleteRoutes(ctx context.Context, p *TopicPlan, failed map[string]bool) (errs []TargetError) {
+	for _, cluster := range p.clusters {
+		if failed[cluster] {
+			continue
+		}
+		errs = append(errs, c.eachNameServer(ctx, remoting.NewRequest(remoting.ReqDeleteTopicInNamesrv,
+			&remoting.DeleteTopicFromNamesrvHeader{Topic: p.Topic, ClusterName: cluster}))...)
+	}
+	var none *NotFoundError
+	if _, err := c.route(ctx, p.Topic); !errors.As(err, &none) {
+		return errs // other brokers have it
+	}
+	key := remoting.GetKVConfigHeader{Namespace: orderNamespace, Key: p.Topic}
+	if _, err := c.askNameServer(ctx, remoting.NewRequest(remoting.ReqGetKVConfig, &key)); err == nil {
+		del := remoting.DeleteKVConfigHeader(key)
+		errs = append(errs, c.eachNameServer(ctx, remoting.NewRequest(remoting.ReqDeleteKVConfig, &del))...)
+	}
+	return errs
+}
