@@ -140,7 +140,7 @@ func (b *Broker) logInfo(t map[string]string, num func(string, int64), s *store.
 	num("commitLogMaxOffset", s.LogEnd)
 	num("dispatchBehindBytes", s.DispatchBehindBytes)
 	num("dispatchMaxBuffer", 0)
-	num("pageCacheLockTimeMills", s.PutMaxLockedMs)
+	num("pageCacheLockTimeMills", s.AppendLockHeldMs)
 	num("earliestMessageTimeStamp", s.EarliestMessageTimestamp)
 	t["remainHowManyDataToFlush"] = humanBytes(max(0, s.LogEnd-s.LogFlushed))
 	// No transient pool: the number Apache shows without one.

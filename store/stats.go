@@ -30,6 +30,7 @@ type Stats struct {
 	DispatchAlarm            string // what the store waits for now, "" for nothing
 	EarliestMessageTimestamp int64  // ms, -1 for none
 	PutMaxLockedMs           int64  // longest time an append took, with the wait for the lock
+	AppendLockHeldMs         int64  // how long the append that runs now has held its lock, 0 for none
 	LogMin, LogEnd           int64
 	LogFlushed               int64
 	CommitLogFiles           int
@@ -56,7 +57,8 @@ type DiskState struct {
 func (s *Store) Stats() Stats {
 	c := &s.stats
 	st := Stats{
-		PutMessages: c.puts.Load(), PutBytes: c.putBytes.Load(), PutFailed: c.putFailed.Load(),
+		AppendLockHeldMs: s.log.LockHeld().Milliseconds(),
+		PutMessages:      c.puts.Load(), PutBytes: c.putBytes.Load(), PutFailed: c.putFailed.Load(),
 		GetMessages: c.gets.Load(), GetBytes: c.getBytes.Load(), GetFound: c.getFound.Load(), GetMissed: c.getMissed.Load(),
 		DispatchRetries: c.dispatchRetries.Load(), DispatchRefused: c.dispatchRefused.Load(), UnreadableRecords: c.unreadable.Load(),
 		DispatchAlarm: s.alarms.text(), EarliestMessageTimestamp: -1,
