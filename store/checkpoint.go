@@ -11,6 +11,7 @@ import (
 
 	"mqx/internal/failpoint"
 	"mqx/internal/vfs"
+	"mqx/store/consumequeue"
 )
 
 // checkpointBytes is the length of the file; its fields take the first 48 bytes, which lie in one sector, so that a
@@ -126,7 +127,8 @@ func (s *Store) checkpoint(full bool) error {
 	}
 	if err := s.cqs.Sync(); err != nil {
 		// What a failed sync left on the disk is unknown: the queues have to be built again at the next start.
-		s.queuesFailed.Store(true)
+		var failed *consumequeue.SyncError
+		s.queuesFailed.Store(errors.As(err, &failed))
 		return err
 	}
 	c := s.ckpt.last

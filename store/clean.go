@@ -142,7 +142,7 @@ func (s *Store) DeleteExpiredNow() {
 // offsets.
 func (s *Store) CleanExpiredQueues() error {
 	logMin := s.log.Min()
-	var errs []error
+	errs := []error{s.writeOut()} // units of messages that are gone already go with their file
 	for q := range s.queues.all {
 		if b := q.batch.Load(); b != nil {
 			errs = append(errs, b.CorrectMin(logMin))

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -248,13 +247,19 @@ func (x *indexer) start(dirty bool, durableMs, logMin, logEnd int64) error {
 		x.pos.Store(logEnd)
 		return nil
 	}
-	if !dirty {
-		durableMs = math.MaxInt64
+	dropped := 0
+	if dirty {
+		n, err := x.s.index.DropNewer(durableMs)
+		if err != nil {
+			return err
+		}
+		dropped = n
 	}
-	dropped, err := x.s.index.DropNewer(durableMs, logEnd)
+	n, err := x.s.index.DropBehind(logEnd)
 	if err != nil {
 		return err
 	}
+	dropped += n
 	phys, again, ok := x.s.index.End()
 	switch {
 	case !ok || phys < logMin:

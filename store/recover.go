@@ -21,7 +21,9 @@ type recovery struct {
 	s     *Store
 	dirty bool
 	ckpt  Checkpoint
-	stop  *cleanStop // nil when there is none or it does not agree with the log
+	// noCheckpoint: it is missing or cannot be true.
+	noCheckpoint bool
+	stop         *cleanStop // nil when there is none or it does not agree with the log
 
 	broken map[*queue]bool // queues with files missing between others
 	max    map[*queue]int64
@@ -346,8 +348,9 @@ func (r *recovery) cleanStart() int64 {
 	return r.startFile(func(start, _ int64) bool { return start < last })
 }
 
-// startFile is the start of the newest file for which match holds, of its first record; the oldest one to look at when
-// it holds for none. When there are no queues at all they have to be built from the start of the log.
+// startFile is the start of the newest file for which match holds, of its first record; the oldest one when it holds for
+// none: how far to go back must not depend on how large the files are. Only without a checkpoint the search ends
+// CommitLogRecoverMaxNum files back. When there are no queues at all they have to be built from the start of the log.
 func (r *recovery) startFile(match func(start, storeTime int64) bool) int64 {
 	s := r.s
 	files, err := s.log.Files()
@@ -361,7 +364,10 @@ func (r *recovery) startFile(match func(start, storeTime int64) bool) int64 {
 	if !some {
 		return files[0].Start
 	}
-	oldest := max(0, len(files)-s.cfg.CommitLogRecoverMaxNum)
+	oldest := 0
+	if r.noCheckpoint {
+		oldest = max(0, len(files)-s.cfg.CommitLogRecoverMaxNum)
+	}
 	for i := len(files) - 1; i > oldest; i-- {
 		if rec, err := s.recordAt(files[i].Start); err == nil && rec.StoreTimestamp() > 0 && match(files[i].Start, rec.StoreTimestamp()) {
 			return files[i].Start
@@ -483,6 +489,8 @@ func (r *recovery) settleQueue(q *queue, logMin, logEnd int64) error {
 // checkpoint is the checkpoint of the recovered store: the one found, not ahead of the last record.
 func (r *recovery) checkpoint() Checkpoint {
 	c, d := r.ckpt, r.s.dispatcher
+	// What is written into the newest index file from now on is not durable, and a time does not tell it from what is.
+	c.IndexTime = min(c.IndexTime, r.s.index.FullTime())
 	if d.lastStart < 0 {
 		c.LogicsPhysOffset, c.LogicsTime, c.ConfirmPhys = 0, 0, 0
 		return c

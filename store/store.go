@@ -22,6 +22,8 @@ import (
 const (
 	// checkpointBytesBehind of dispatched log make a checkpoint due before its time: they are what a dirty start reads.
 	checkpointBytesBehind = 256 << 20
+	// checkpointRetry is the time to the next try after a checkpoint that could not be written.
+	checkpointRetry = 5 * time.Second
 	// hotMost bounds the part of the log that is served from the map, whatever memory there is.
 	hotMost = 4 << 30
 )
@@ -221,7 +223,7 @@ func (s *Store) load(r *recovery) error {
 	}
 	if (!ok || !ckpt.plausible()) && len(files) > 0 {
 		s.find(Finding{FindCheckpoint, "checkpoint", -1, "it is missing or cannot be true; the log is searched further back"})
-		r.ckpt = Checkpoint{}
+		r.ckpt, r.noCheckpoint = Checkpoint{}, true
 	}
 	return nil
 }
@@ -325,6 +327,7 @@ func (s *Store) runFlusher(ctx context.Context) {
 			last = now
 			if err := s.checkpoint(false); err != nil {
 				s.alarms.raise(alarmCheckpoint, err)
+				last = now.Add(checkpointRetry - thorough)
 			} else {
 				s.alarms.clear(alarmCheckpoint)
 			}

@@ -36,7 +36,7 @@ func (s *Store) Truncate(physicalOffset int64) error {
 			return fmt.Errorf("cannot truncate store: %w", err)
 		}
 	}
-	if _, err := s.index.DropNewer(1<<63-1, physicalOffset); err != nil {
+	if _, err := s.index.DropBehind(physicalOffset); err != nil {
 		return fmt.Errorf("cannot truncate store: %w", err)
 	}
 	if err := s.log.Truncate(physicalOffset, filepath.Join(s.cfg.RootDir, ownDir, salvageDir)); err != nil {

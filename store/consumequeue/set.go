@@ -158,7 +158,7 @@ func (s *Set) writeOut() error {
 }
 
 // Sync writes pending units out and makes all of them durable, with the names of new files. Units can be put and written
-// out meanwhile. After an error it is not known what is on disk.
+// out meanwhile. After a *SyncError it is not known what is on disk; after another error the units are still pending.
 func (s *Set) Sync() error {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
@@ -194,10 +194,18 @@ func (s *Set) Sync() error {
 	names := slices.Collect(maps.Keys(dirs))
 	errs = append(errs, inParallel(len(names), func(i int) error { return notGone(s.cfg.FS.SyncDir(names[i])) })...)
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("cannot make consume queues durable: %w", err)
+		return &SyncError{err}
 	}
 	return nil
 }
+
+// SyncError says that written units may not be on the disk, now and for good: a later sync says nothing about them.
+type SyncError struct{ Err error }
+
+func (e *SyncError) Error() string { return "cannot make consume queues durable: " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *SyncError) Unwrap() error { return e.Err }
 
 // takeUnsynced returns what has been written to since the last sync.
 func (s *Set) takeUnsynced() ([]*Queue, []*BatchQueue) {

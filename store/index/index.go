@@ -110,13 +110,14 @@ func (x *Index) dropUnordered() []Finding {
 }
 
 // End tells how far the index covers the log: the record at phys is the last one with entries, and ok is false when there
-// is none. again says that its entries may be incomplete, because a file ended among them.
+// is none. again says that its entries may be incomplete, because a file ended among them; the next one may have been
+// made already.
 func (x *Index) End() (phys int64, again, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := len(x.mu.files) - 1; i >= 0; i-- {
 		if h := x.mu.files[i].header(); h.Count > 1 {
-			return h.EndPhys, i == len(x.mu.files)-1 && x.mu.files[i].full(), true
+			return h.EndPhys, x.mu.files[i].full(), true
 		}
 	}
 	return 0, false, false
@@ -170,7 +171,7 @@ func (x *Index) last() (*file, error) {
 		if !f.full() {
 			return f, nil
 		}
-		if err := f.sync(); err != nil {
+		if err := errors.Join(f.sync(), x.syncNames()); err != nil {
 			return nil, err
 		}
 		x.mu.durable = max(x.mu.durable, f.header().EndTime)
@@ -247,6 +248,11 @@ func (x *Index) Sync() error {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	return x.syncNames()
+}
+
+// syncNames makes the names of new files, and that removed ones are gone, durable. The lock is held.
+func (x *Index) syncNames() error {
 	if !x.mu.newNames {
 		return nil
 	}
@@ -275,16 +281,49 @@ func (x *Index) newest() *file {
 	return nil
 }
 
-// DropNewer removes the files with messages stored after a time, or at or behind a physical offset. It returns how many.
-func (x *Index) DropNewer(timeMs, phys int64) (int, error) {
+// DropBehind removes the files with messages at or behind a physical offset. It returns how many.
+func (x *Index) DropBehind(phys int64) (int, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i, f := range x.mu.files {
-		if h := f.header(); h.Count > 1 && (h.EndTime > timeMs || h.EndPhys >= phys) {
+		if h := f.header(); h.Count > 1 && h.EndPhys >= phys {
 			return len(x.mu.files) - i, x.removeFrom(i)
 		}
 	}
 	return 0, nil
+}
+
+// DropNewer removes the files that may not be durable after a crash, when files were durable up to a store time: those
+// that end later, and of those that end at that time all but the first, since a time in ms does not tell files apart. It
+// returns how many.
+func (x *Index) DropNewer(timeMs int64) (int, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	keep := 0
+	for keep < len(x.mu.files) {
+		h := x.mu.files[keep].header()
+		if h.Count <= 1 || h.EndTime > timeMs {
+			break
+		}
+		keep++
+		if h.EndTime == timeMs {
+			break
+		}
+	}
+	return len(x.mu.files) - keep, x.removeFrom(keep)
+}
+
+// FullTime is the store time of the last message in the files that are full, which were synced when the next one was
+// begun. ms, 0 for none.
+func (x *Index) FullTime() int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := len(x.mu.files) - 2; i >= 0; i-- {
+		if f := x.mu.files[i]; f.full() {
+			return f.header().EndTime
+		}
+	}
+	return 0
 }
 
 // Expire removes the files, except the newest, whose messages all lie before logMin. It returns how many.

@@ -107,11 +107,34 @@ func TestFilesRollWhenFull(t *testing.T) {
 	if n, err := y.Expire(801); err != nil || n != 2 {
 		t.Errorf("expired %d, %v", n, err)
 	}
-	if n, err := y.DropNewer(5_009, math.MaxInt64); err != nil || n != 2 {
+	if n, err := y.DropBehind(1_200); err != nil || n != 1 {
+		t.Errorf("dropped %d, %v", n, err)
+	}
+	if n, err := y.DropNewer(5_010); err != nil || n != 1 {
 		t.Errorf("dropped %d, %v", n, err)
 	}
 	if got := query(t, y, 0); len(got) > 0 {
 		t.Errorf("after dropping all: %v", got)
+	}
+}
+
+// Of files that end in the same ms only the first is known to be durable up to it.
+func TestDropNewerKeepsTheFirstOfEqualTimes(t *testing.T) {
+	x, _ := small(t, newMem(t), 4, 5)
+	for i := range int64(14) {
+		put(t, x, 1, i, 5_000)
+	}
+	if got := x.FullTime(); got != 5_000 {
+		t.Errorf("full up to %d", got)
+	}
+	if n, err := x.DropNewer(5_000); err != nil || n != 3 {
+		t.Errorf("dropped %d, %v", n, err)
+	}
+	if phys, again, ok := x.End(); phys != 3 || !again || !ok {
+		t.Errorf("end %d %v %v", phys, again, ok)
+	}
+	if n, err := x.DropNewer(4_999); err != nil || n != 1 {
+		t.Errorf("dropped %d, %v", n, err)
 	}
 }
 
