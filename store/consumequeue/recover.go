@@ -1,11 +1,14 @@
 package consumequeue
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"slices"
+
+	"mqx/internal/vfs"
 )
 
 // Finding is something wrong with a queue's files that was put right.
@@ -176,31 +179,141 @@ func (q *Queue) endBefore(off int64) (int64, error) {
 
 // Reset drops the units of records at or behind phys from memory, so that Put can give them again. Finish ends it. It
 // reports how many units were dropped. Nothing may be pending.
+//
+// The units of records before phys are taken to be there, one behind the other. Behind them there may be anything: after
+// a power loss a file can have holes where units were, and hold later ones.
 func (q *Queue) Reset(phys int64) (dropped int64, err error) {
 	old := q.max.Load()
 	q.mu.Lock()
-	nothing := len(q.mu.starts) == 0 || q.mu.lastEnd <= phys && q.mu.lastEnd > 0
-	q.mu.Unlock()
-	if nothing {
+	if len(q.mu.starts) == 0 {
+		q.mu.Unlock()
 		return 0, nil
 	}
-	keep, err := q.Search(phys)
-	if err != nil {
-		return 0, err
+	keep, last := old, q.mu.lastEnd
+	q.mu.Unlock()
+	if last > phys || last == 0 {
+		if keep, err = q.cutAt(phys); err != nil {
+			return 0, err
+		}
+		if last, err = q.endBefore(keep); err != nil {
+			return 0, err
+		}
 	}
-	last, err := q.endBefore(keep)
+	stale, err := q.staleEnd(keep)
 	if err != nil {
 		return 0, err
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.mu.stale = max(q.mu.stale, old)
+	q.mu.stale = max(q.mu.stale, old, stale)
 	q.mu.written, q.mu.lastEnd = keep, last
 	q.max.Store(keep)
 	if keep < q.min.Load() {
 		q.min.Store(keep)
 	}
 	return old - keep, nil
+}
+
+// cutAt returns the offset of the first unit, in all files, that was never written or whose record lies at or behind
+// phys. Fillers count as the unit that follows them.
+func (q *Queue) cutAt(phys int64) (int64, error) {
+	lo, hi := q.extent()
+	all := hi
+	for lo < hi {
+		mid := lo + (hi-lo)/2
+		before, err := q.liesBefore(mid, all, phys)
+		if err != nil {
+			return 0, err
+		}
+		if before {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo, nil
+}
+
+// extent is the range of units that the files have room for.
+func (q *Queue) extent() (first, end int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.mu.starts[0] / UnitSize, (q.mu.starts[len(q.mu.starts)-1] + q.mu.fileBytes) / UnitSize
+}
+
+// liesBefore reports whether the unit at off, or the first one behind it that is no filler, is of a record before phys.
+func (q *Queue) liesBefore(off, end, phys int64) (bool, error) {
+	b := make([]byte, UnitSize)
+	for off < end {
+		n, err := q.readFile(off, b)
+		if err != nil {
+			return false, err
+		}
+		for i := range n {
+			if u := DecodeUnit(b[i*UnitSize:]); !u.Valid() || !u.IsFiller() {
+				return u.Valid() && u.Phys < phys, nil
+			}
+		}
+		off += int64(n)
+		b = make([]byte, chunkUnits*UnitSize)
+	}
+	return false, nil
+}
+
+// staleEnd returns the offset behind the last unit at or behind from that is not zero, in all files; from for none. What
+// was never written is passed over without reading it, where the file system can tell.
+func (q *Queue) staleEnd(from int64) (int64, error) {
+	q.mu.Lock()
+	starts, fileBytes := slices.Clone(q.mu.starts), q.mu.fileBytes
+	q.mu.Unlock()
+	for _, start := range slices.Backward(starts) {
+		if start+fileBytes <= from*UnitSize {
+			break
+		}
+		last, err := q.lastData(start, max(0, from*UnitSize-start), fileBytes)
+		if err != nil {
+			return 0, err
+		}
+		if last >= 0 {
+			return (start+last)/UnitSize + 1, nil
+		}
+	}
+	return from, nil
+}
+
+// lastData returns the place of the last byte in [from, to) of a file that is not zero, -1 for none.
+func (q *Queue) lastData(start, from, to int64) (int64, error) {
+	o, err := q.set.fds.use(q.key(start), q, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer q.set.fds.release(o)
+	b := make([]byte, chunkUnits*UnitSize)
+	last := int64(-1)
+	for from < to {
+		if ds, ok := o.f.(vfs.DataSeeker); ok {
+			next, err := ds.NextData(from)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return 0, err
+			}
+			from = next
+		}
+		n, err := o.f.ReadAt(b[:max(0, min(int64(len(b)), to-from))], from)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return 0, err
+		}
+		if n == 0 {
+			break
+		}
+		if i := len(bytes.TrimRight(b[:n], "\x00")); i > 0 {
+			last = from + int64(i) - 1
+		}
+		from += int64(n)
+	}
+	return last, nil
 }
 
 // Finish makes the files end where the units end after Reset and Put: units behind are zeroed, files behind removed.
