@@ -174,7 +174,9 @@ func CheckIndex(l *Log, x *Index) []error {
 			n++
 		}
 		if n != len(hashes) && !(n > len(hashes) && n <= 2*len(hashes) && isRepeat(got[at:at+n], hashes)) {
-			add("%d entries for the record at %d, want %d (next entry is of %v)", n, r.Phys, len(hashes), got[min(at+n, len(got)):min(at+n+1, len(got))])
+			skipped := len(x.Entries) - len(got)
+			add("%d entries for the record at %d, want %d; entry %d and its neighbours: %v; files begin at %v", n, r.Phys, len(hashes), at+skipped,
+				got[max(0, min(at-4, len(got))):min(at+n+4, len(got))], x.Heads)
 			if n == 0 && at < len(got) && got[at].Phys < r.Phys {
 				return errs
 			}

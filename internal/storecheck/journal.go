@@ -90,6 +90,24 @@ func (j *Journal) Snapshot() *Journal {
 	return c
 }
 
+// Adopt takes what a log holds for answered: a reader may have seen it. It fails for a record that was never sent.
+func (j *Journal) Adopt(l *Log) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range l.Records {
+		r := &l.Records[i]
+		id, ok := bodyID(r.Body)
+		if !ok || id >= uint64(len(j.mu.sends)) {
+			return fmt.Errorf("record at %d (queue %s/%d offset %d) was never sent", r.Phys, r.Topic, r.QueueID, r.QueueOffset)
+		}
+		if s := &j.mu.sends[id]; s.Acked == 0 {
+			j.mu.clock++
+			s.Acked, s.QueueOffset, s.Phys = j.mu.clock, r.QueueOffset, r.Phys
+		}
+	}
+	return nil
+}
+
 // Counts returns how many messages were sent, and how many of them answered.
 func (j *Journal) Counts() (sent, acked int) {
 	j.mu.Lock()
