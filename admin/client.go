@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/client"
 	"mqx/internal/fastjson"
 	"mqx/remoting"
 	remoteclient "mqx/remoting/client"
@@ -157,23 +158,28 @@ func (c *Client) Cluster(ctx context.Context) ([]Broker, error) {
 	return out, nil
 }
 
+// clusterInfo lists the brokers. A name server without a single one may have been
+// restarted empty: the others are asked too.
 func (c *Client) clusterInfo(ctx context.Context) (*remoting.ClusterInfo, error) {
-	resp, err := c.askNameServer(ctx, remoting.NewRequest(remoting.ReqGetBrokerClusterInfo, nil))
+	info := &remoting.ClusterInfo{}
+	resp, err := c.askNameServers(ctx, remoting.NewRequest(remoting.ReqGetBrokerClusterInfo, nil), func(r *remoting.Command) bool {
+		var i remoting.ClusterInfo
+		return r.Code == remoting.RespSuccess && fastjson.Unmarshal(r.Body, &i) == nil && len(i.BrokerAddrTable) > 0
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot list brokers: %w", err)
 	}
-	info := &remoting.ClusterInfo{}
 	if err := fastjson.Unmarshal(resp.Body, info); err != nil {
 		return nil, fmt.Errorf("cannot read list of brokers: %w", err)
 	}
 	return info, nil
 }
 
-// askNameServer asks one name server after the other until one answers.
-func (c *Client) askNameServer(ctx context.Context, req *remoting.Command) (*remoting.Command, error) {
+// askNameServers asks for what one name server may not know: see client.AskNameServers.
+func (c *Client) askNameServers(ctx context.Context, req *remoting.Command, good func(*remoting.Command) bool) (*remoting.Command, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.BrokerTimeout)
 	defer cancel()
-	resp, err := c.ns.Call(ctx, req)
+	resp, err := client.AskNameServers(ctx, c.conn, c.ns, req, good)
 	if err != nil {
 		return nil, err
 	}
@@ -182,6 +188,8 @@ func (c *Client) askNameServer(ctx context.Context, req *remoting.Command) (*rem
 	}
 	return resp, nil
 }
+
+func succeeded(r *remoting.Command) bool { return r.Code == remoting.RespSuccess }
 
 // ask sends a request to one address; a code other than success is a *remoting.ResponseError.
 func (c *Client) ask(ctx context.Context, addr string, req *remoting.Command) (*remoting.Command, error) {

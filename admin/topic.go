@@ -262,7 +262,7 @@ func (c *Client) describeOn(ctx context.Context, name string, b Broker, d *Topic
 
 // route asks the name servers for the route of a topic.
 func (c *Client) route(ctx context.Context, topic string) (*remoting.TopicRouteData, error) {
-	resp, err := c.askNameServer(ctx, remoting.NewRequest(remoting.ReqGetRouteInfoByTopic, &remoting.GetRouteInfoHeader{Topic: topic}))
+	resp, err := c.askNameServers(ctx, remoting.NewRequest(remoting.ReqGetRouteInfoByTopic, &remoting.GetRouteInfoHeader{Topic: topic}), succeeded)
 	if hasCode(err, remoting.RespTopicNotExist) {
 		return nil, &NotFoundError{Kind: "topic", Name: topic}
 	}

@@ -95,7 +95,7 @@ func createRequest(spec TopicSpec, t *TopicBroker) *remoting.Command {
 // putOrder notes the queue counts of an ordered topic at every name server.
 func (c *Client) putOrder(ctx context.Context, p *TopicPlan, done []Change) []TargetError {
 	counts := map[string]string{}
-	old, err := c.askNameServer(ctx, remoting.NewRequest(remoting.ReqGetKVConfig, &remoting.GetKVConfigHeader{Namespace: orderNamespace, Key: p.Topic}))
+	old, err := c.askNameServers(ctx, remoting.NewRequest(remoting.ReqGetKVConfig, &remoting.GetKVConfigHeader{Namespace: orderNamespace, Key: p.Topic}), succeeded)
 	switch {
 	case err == nil:
 		for part := range strings.SplitSeq(old.Fields.String("value"), ";") {
@@ -185,7 +185,7 @@ func (c *Client) deleteRoutes(ctx context.Context, p *TopicPlan, failed map[stri
 		return errs // other brokers have it
 	}
 	key := remoting.GetKVConfigHeader{Namespace: orderNamespace, Key: p.Topic}
-	if _, err := c.askNameServer(ctx, remoting.NewRequest(remoting.ReqGetKVConfig, &key)); err == nil {
+	if _, err := c.askNameServers(ctx, remoting.NewRequest(remoting.ReqGetKVConfig, &key), succeeded); err == nil {
 		del := remoting.DeleteKVConfigHeader(key)
 		errs = append(errs, c.eachNameServer(ctx, remoting.NewRequest(remoting.ReqDeleteKVConfig, &del))...)
 	}

@@ -554,3 +554,14 @@ func closedPort(t *testing.T) string {
 	defer l.Close()
 	return l.Addr().String()
 }
+
+// hangingPort is an address that takes connections and never answers.
+func hangingPort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}

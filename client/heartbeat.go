@@ -2,11 +2,13 @@ package client
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"mqx/internal/fastjson"
 	"mqx/remoting"
+	remoteclient "mqx/remoting/client"
 )
 
 // heartbeats tells all brokers of the known routes that a client lives.
@@ -19,7 +21,7 @@ type heartbeats struct {
 	done   sync.WaitGroup
 	mu     struct {
 		sync.Mutex
-		told map[string]bool // addresses that have had one
+		told map[string]bool // addresses that may have had one
 	}
 }
 
@@ -70,13 +72,15 @@ func (h *heartbeats) beat(ctx context.Context) {
 		wg.Go(func() {
 			req := remoting.NewRequest(remoting.ReqHeartBeat, &remoting.RPCHeader{})
 			req.Body = body
-			if _, err := h.core.call(ctx, addr, req); err != nil {
-				if ctx.Err() == nil {
-					h.core.log.Warn("heartbeat failed", "addr", addr, "error", err)
-				}
+			_, err := h.core.call(ctx, addr, req)
+			if err != nil && ctx.Err() == nil {
+				h.core.log.Warn("heartbeat failed", "addr", addr, "error", err)
+			}
+			var never *remoteclient.ConnectError
+			if errors.As(err, &never) {
 				return
 			}
-			h.mu.Lock()
+			h.mu.Lock() // it may have arrived, whatever became of the answer
 			defer h.mu.Unlock()
 			if h.mu.told == nil {
 				h.mu.told = map[string]bool{}

@@ -39,7 +39,7 @@ func createLoadTopics(ctx context.Context, c *core, cfg *LoadConfig) error {
 		g.Go(func() error {
 			_, err := c.routes.get(gctx, topic)
 			var none *NoRouteError
-			if !errors.As(err, &none) || none.Err != nil {
+			if !errors.As(err, &none) || !none.Unknown() {
 				return err
 			}
 			_, err = p.Send(gctx, &message.Message{Topic: topic, Body: []byte("mqx bench creates this topic")}, SendOptions{})

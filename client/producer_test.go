@@ -243,7 +243,8 @@ func TestAutoCreate(t *testing.T) {
 	other := newTestProducer(t, ns, func(c *ProducerConfig) { c.DefaultTopic = "NoTemplate" })
 	_, err := other.Send(t.Context(), msg("Other", "x"), SendOptions{})
 	var none *NoRouteError
-	if !errors.As(err, &none) || none.Topic != "Other" {
+	var re *remoting.ResponseError
+	if !errors.As(err, &none) || none.Topic != "Other" || !none.Unknown() || !errors.As(err, &re) {
 		t.Errorf("no template: %v", err)
 	}
 }
@@ -333,6 +334,15 @@ func TestNameServersThatKnowNothing(t *testing.T) { // N093
 	p := newTestProducer(t, empty, func(c *ProducerConfig) { c.NameServers = []string{closedPort(t), empty, full} })
 	if _, err := p.Send(t.Context(), msg("T", "x"), SendOptions{}); err != nil {
 		t.Error(err)
+	}
+	for range 5 { // whichever is asked first, and with one that hangs
+		hangs := hangingPort(t)
+		p := newTestProducer(t, empty, func(c *ProducerConfig) {
+			c.NameServers, c.Timeout = []string{hangs, empty, full}, 2*time.Second
+		})
+		if _, err := p.Send(t.Context(), msg("T", "x"), SendOptions{}); err != nil {
+			t.Error(err)
+		}
 	}
 	gone := newTestProducer(t, closedPort(t), nil)
 	_, err := gone.Send(t.Context(), msg("T", "x"), SendOptions{})

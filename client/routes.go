@@ -31,19 +31,25 @@ const masterID = 0
 // NoRouteError says that no name server knows a topic, or that no queue of it can be used.
 type NoRouteError struct {
 	Topic string
-	Err   error // why, where more is known than that the topic is unknown
+	Err   error // why: for an unknown topic the *remoting.ResponseError that says so
 }
 
 // Error names the topic.
 func (e *NoRouteError) Error() string {
-	if e.Err == nil {
-		return fmt.Sprintf("cannot find route of topic %q", e.Topic)
+	if e.Unknown() {
+		return fmt.Sprintf("cannot find route of topic %q: no name server knows it", e.Topic)
 	}
 	return fmt.Sprintf("cannot find route of topic %q: %v", e.Topic, e.Err)
 }
 
 // Unwrap is the cause.
 func (e *NoRouteError) Unwrap() error { return e.Err }
+
+// Unknown reports whether the topic does not exist, as far as the name servers know.
+func (e *NoRouteError) Unknown() bool {
+	var re *remoting.ResponseError
+	return errors.As(e.Err, &re) && re.Code == remoting.RespTopicNotExist
+}
 
 // route is what is known of a topic. It is not changed after it was made.
 type route struct {
@@ -230,32 +236,16 @@ func (rs *routes) all() []*route {
 }
 
 // askRoute asks the name servers for a route. One that does not know the topic is no
-// authority while others have not been asked: its list may be fresh and empty.
+// authority while others have not been asked.
 func (c *core) askRoute(ctx context.Context, topic string) (*remoting.TopicRouteData, error) {
 	req := remoting.NewRequest(remoting.ReqGetRouteInfoByTopic, &remoting.GetRouteInfoHeader{Topic: topic})
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
-	first := c.ns.Current()
-	resp, err := c.ns.Call(ctx, req)
+	resp, err := AskNameServers(ctx, c.conn, c.ns, req, func(r *remoting.Command) bool { return r.Code == remoting.RespSuccess })
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask for route of topic %q: %w", topic, err)
 	}
-	for _, addr := range c.ns.All() {
-		if resp.Code != remoting.RespTopicNotExist {
-			break
-		}
-		if addr == first {
-			continue
-		}
-		if other, err := c.conn.Call(ctx, addr, req); err == nil && other.Code == remoting.RespSuccess {
-			resp = other
-		}
-	}
-	switch resp.Code {
-	case remoting.RespSuccess:
-	case remoting.RespTopicNotExist:
-		return nil, &NoRouteError{Topic: topic}
-	default:
+	if resp.Code != remoting.RespSuccess {
 		return nil, &NoRouteError{Topic: topic, Err: responseError(c.ns.Current(), req.Code, resp)}
 	}
 	d := &remoting.TopicRouteData{}

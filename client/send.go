@@ -151,7 +151,7 @@ func (p *Producer) route(ctx context.Context, topic string) (*route, error) {
 		return r, nil
 	}
 	var none *NoRouteError
-	if !errors.As(err, &none) || none.Err != nil {
+	if !errors.As(err, &none) || !none.Unknown() {
 		return nil, err
 	}
 	d, terr := p.core.askRoute(ctx, p.cfg.DefaultTopic)
