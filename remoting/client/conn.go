@@ -1,9 +1,9 @@
 package client
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"runtime"
 	"slices"
@@ -30,27 +30,31 @@ type conn struct {
 	peer *peer
 	slot *slot
 	nc   net.Conn
+	raw  net.Conn // the socket under nc
 	now  func() int64
 	try  *tryWriter // nil: only a goroutine may write, since it may wait
 
 	mu struct {
 		sync.Mutex
-		table    table
-		buf      []byte // frames that wait to be sent
-		spare    []byte
-		active   bool // somebody writes and takes what is appended meanwhile
-		hold     bool // the reader calls back: what that appends is sent together
-		closed   error
-		farewell error // what the peer said before it closed
-		timer    *time.Timer
-		timerAt  int64
+		table   table
+		buf     []byte // frames that wait to be sent
+		spare   []byte
+		active  bool // somebody writes and takes what is appended meanwhile
+		hold    bool // the reader calls back: what that appends is sent together
+		closed  error
+		why     error // the reason it is about to close for, the first counts
+		timer   *time.Timer
+		timerAt int64
 	}
 	lastRead atomic.Int64
 	lastUse  atomic.Int64
 }
 
 func startConn(p *peer, s *slot, nc net.Conn) (*conn, error) {
-	c := &conn{peer: p, slot: s, nc: nc, now: p.client.now}
+	c := &conn{peer: p, slot: s, nc: nc, raw: nc, now: p.client.now}
+	if tc, ok := nc.(*tls.Conn); ok {
+		c.raw = tc.NetConn()
+	}
 	c.try = newTryWriter(nc)
 	c.mu.table.max = p.client.cfg.MaxPending
 	t := c.now()
@@ -71,7 +75,15 @@ func startConn(p *peer, s *slot, nc net.Conn) (*conn, error) {
 func (c *conn) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.mu.closed != nil
+	return c.endedLocked() != nil
+}
+
+// endedLocked returns why nothing can be sent any more, nil when it can.
+func (c *conn) endedLocked() error {
+	if c.mu.closed != nil {
+		return c.mu.closed
+	}
+	return c.mu.why
 }
 
 // send appends a request and registers who gets its answer. A time-out of 0
@@ -131,8 +143,8 @@ func (c *conn) push(cmd *remoting.Command) error {
 }
 
 func (c *conn) roomLocked() error {
-	if c.mu.closed != nil {
-		return c.closedError(c.mu.closed)
+	if reason := c.endedLocked(); reason != nil {
+		return c.closedError(reason)
 	}
 	if len(c.mu.buf) > maxUnsent {
 		return ErrTooManyPending
@@ -301,15 +313,23 @@ func (c *conn) expire() {
 	}
 }
 
-// fail closes the connection; every request that waits gets the error.
+// fail ends the connection: the reader, which this wakes, tells those who wait.
 func (c *conn) fail(reason error) {
 	c.mu.Lock()
-	if c.mu.closed != nil {
-		c.mu.Unlock()
-		return
+	if c.mu.why == nil {
+		c.mu.why = reason
 	}
-	if c.mu.farewell != nil {
-		reason = c.mu.farewell
+	c.mu.Unlock()
+	c.slot.cur.CompareAndSwap(c, nil)
+	_ = c.raw.Close()
+}
+
+// end runs on the reader when nothing more comes; every request that waits
+// gets the error.
+func (c *conn) end(reason error) {
+	c.mu.Lock()
+	if c.mu.why != nil {
+		reason = c.mu.why
 	}
 	c.mu.closed = reason
 	waiting := c.mu.table.clear()
@@ -319,7 +339,7 @@ func (c *conn) fail(reason error) {
 	}
 	c.mu.Unlock()
 	c.slot.cur.CompareAndSwap(c, nil)
-	_ = c.nc.Close()
+	_ = c.raw.Close()
 	err := c.closedError(reason)
 	for _, p := range waiting {
 		p.done(nil, err)
@@ -364,10 +384,7 @@ func (c *conn) read() {
 			buf = makeRoom(buf, used, need)
 		}
 		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = io.EOF
-			}
-			c.fail(err)
+			c.end(err)
 			return
 		}
 	}
@@ -472,7 +489,7 @@ func (c *conn) deliver(batch []delivery) {
 			d.done = call.done
 		} else if d.cmd.Opaque < 0 && d.cmd.Code == remoting.RespSystemBusy {
 			// The peer says why it will close the connection.
-			c.mu.farewell = &remoting.ResponseError{Code: d.cmd.Code, Remark: d.cmd.Remark, Addr: c.peer.addr}
+			c.mu.why = &remoting.ResponseError{Code: d.cmd.Code, Remark: d.cmd.Remark, Addr: c.peer.addr}
 		}
 	}
 	c.mu.hold = true

@@ -155,8 +155,10 @@ func (c *Conn) Writable() bool {
 	return false
 }
 
-// Close closes the connection; reason is what OnClose and the log say.
+// Close closes the connection, after what has been answered was written as far
+// as the peer takes it; reason is what OnClose and the log say.
 func (c *Conn) Close(reason string) {
+	c.flushPending()
 	c.fail(&CloseError{Reason: ReasonApplication, Err: errors.New(reason)})
 }
 

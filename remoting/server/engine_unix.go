@@ -70,20 +70,41 @@ func (e *engine) stop() {
 	}
 }
 
-// enroll registers a connection with a loop. It returns false when the
-// connection must be served otherwise.
+// enroll registers a connection with a loop. It returns false when there is no
+// loop for it on this system.
 func (e *engine) enroll(c *Conn, nc *net.TCPConn) bool {
 	t := &loopConn{fd: -1}
 	c.tr = t
-	_, err := e.client.EnrollContext(nc, c) // closes nc, having duplicated it
+	var err error
+	if canDuplicate(nc) {
+		_, err = e.client.EnrollContext(nc, c) // closes nc, having duplicated it
+	} else {
+		e.srv.refuse(nc, ReasonDescriptors)
+	}
 	if !t.opened.Load() {
-		// The loop did not take it (no descriptor, or the peer has gone).
+		// No loop took it: no descriptor, or the peer has gone already.
 		e.srv.limits.release(c.peer)
-		if err != nil && outOfDescriptors(err) {
-			e.srv.counts.refuse(ReasonDescriptors)
+		if err != nil {
+			e.srv.quiet.warn("cannot serve a connection", "enroll", "peer", c.Remote(), "error", err)
 		}
 	}
 	return true
+}
+
+// canDuplicate tells whether there is a descriptor for the moment in which a
+// connection has two. gnet closes it without a word when there is none.
+func canDuplicate(nc *net.TCPConn) bool {
+	rc, err := nc.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ok := false
+	err = rc.Control(func(fd uintptr) {
+		if d, err := unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); err == nil {
+			ok = unix.Close(d) == nil
+		}
+	})
+	return err == nil && ok
 }
 
 // loopConn is the transport of a connection on an event loop. Answers are

@@ -373,6 +373,26 @@ func TestReplyAfterStop(t *testing.T) {
 	})
 }
 
+func TestCloseAfterReply(t *testing.T) {
+	m := server.NewMux()
+	farewell := func(r *server.Request) {
+		c := r.Conn()
+		r.Reply(0, "bye")
+		c.Close("said so")
+	}
+	m.HandleInline(1, farewell)
+	m.Handle(2, startClass(t, server.ClassConfig{Name: "admin", Workers: 1, Queue: 10}), farewell)
+	s := start(t, server.Config{}, m)
+	for code := range int32(2) {
+		p := dial(t, s)
+		p.send(request(1+code, 1, ""))
+		if resp := p.receive(); resp.Remark != "bye" {
+			t.Errorf("answer %+v", resp)
+		}
+		p.closed()
+	}
+}
+
 func TestOnCloseWithoutOnOpen(t *testing.T) {
 	forBoth(t, func(t *testing.T, cfg server.Config) {
 		closed := make(chan error, 2)

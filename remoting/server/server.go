@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,7 +20,7 @@ type Server struct {
 	mux    *Mux
 	log    *slog.Logger
 	limits *Limits
-	tls    *tlsFiles // nil when TLS is not served
+	tls    *tls.Config // nil when TLS is not served
 	epoch  time.Time
 	engine *engine
 	quiet  quietLog
@@ -68,7 +69,7 @@ func New(cfg Config, m *Mux) (*Server, error) {
 		s.limits = NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
 	}
 	var err error
-	if s.tls, err = newTLSFiles(&s.cfg.TLS, s.log); err != nil {
+	if s.tls, err = newTLS(&s.cfg.TLS, s.log); err != nil {
 		return nil, err
 	}
 	return s, nil

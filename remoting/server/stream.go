@@ -99,11 +99,7 @@ func (st *stream) read(c *Conn) error {
 
 // startTLS does the handshake; pre is what has been read of it.
 func (st *stream) startTLS(c *Conn, pre []byte) error {
-	conf, err := c.srv.tls.serverConfig()
-	if err != nil {
-		return &CloseError{Reason: ReasonTLSHandshake, Err: err}
-	}
-	tc := tls.Server(&prefixed{Conn: st.raw, pre: pre}, conf)
+	tc := tls.Server(&prefixed{Conn: st.raw, pre: pre}, c.srv.tls)
 	_ = st.raw.SetDeadline(time.Now().Add(c.srv.cfg.FirstByteTimeout))
 	if err := tc.Handshake(); err != nil {
 		return &CloseError{Reason: ReasonTLSHandshake, Err: err}

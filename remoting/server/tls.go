@@ -69,25 +69,19 @@ func (c *TLSConfig) Validate() error {
 	return nil
 }
 
-// tlsFiles is what TLS connections are served with.
-type tlsFiles struct {
-	base *tls.Config
-	keys *tlsconf.KeyPair // nil: base has its certificate
-}
-
 var errNoCertificate = errors.New("cannot require TLS without a certificate: set tls.server.certPath and tls.server.keyPath, or tls.test.mode.enable")
 
-// newTLSFiles reads what cfg names. It returns nil when TLS connections are not
+// newTLS reads what cfg names. It returns nil when TLS connections are not
 // served: mode disabled, or permissive without a certificate.
-func newTLSFiles(cfg *TLSConfig, log *slog.Logger) (*tlsFiles, error) {
+func newTLS(cfg *TLSConfig, log *slog.Logger) (*tls.Config, error) {
 	if cfg.Mode == TLSDisabled {
 		return nil, nil
 	}
-	f := &tlsFiles{base: &tls.Config{MinVersion: tls.VersionTLS12}}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(cfg.Protocols) > 0 {
-		f.base.MinVersion = 0
+		conf.MinVersion = 0
 	}
-	if err := tlsconf.Restrict(f.base, cfg.Protocols, cfg.Ciphers); err != nil {
+	if err := tlsconf.Restrict(conf, cfg.Protocols, cfg.Ciphers); err != nil {
 		return nil, err
 	}
 	switch {
@@ -98,7 +92,7 @@ func newTLSFiles(cfg *TLSConfig, log *slog.Logger) (*tlsFiles, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.keys = keys
+		conf.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return keys.Get(), nil }
 	case cfg.CertPath != "" || cfg.KeyPath != "":
 		return nil, fmt.Errorf("cannot serve TLS: only one of tls.server.certPath %q and tls.server.keyPath %q is set", cfg.CertPath, cfg.KeyPath)
 	case cfg.TestMode:
@@ -106,17 +100,17 @@ func newTLSFiles(cfg *TLSConfig, log *slog.Logger) (*tlsFiles, error) {
 		if err != nil {
 			return nil, err
 		}
-		f.base.Certificates = []tls.Certificate{pair}
+		conf.Certificates = []tls.Certificate{pair}
 	case cfg.Mode == TLSEnforcing:
 		return nil, errNoCertificate
 	default:
 		return nil, nil
 	}
-	return f, f.authenticate(cfg)
+	return conf, authenticate(conf, cfg)
 }
 
 // authenticate sets what is asked of clients.
-func (f *tlsFiles) authenticate(cfg *TLSConfig) error {
+func authenticate(conf *tls.Config, cfg *TLSConfig) error {
 	var pool *x509.CertPool
 	if cfg.TrustCertPath != "" {
 		var err error
@@ -127,31 +121,18 @@ func (f *tlsFiles) authenticate(cfg *TLSConfig) error {
 	verify := cfg.AuthClient
 	switch cfg.ClientAuth {
 	case TLSAuthRequire:
-		f.base.ClientAuth = tls.RequireAnyClientCert
+		conf.ClientAuth = tls.RequireAnyClientCert
 		if verify {
-			f.base.ClientAuth = tls.RequireAndVerifyClientCert
+			conf.ClientAuth = tls.RequireAndVerifyClientCert
 		}
 	case TLSAuthOptional:
-		f.base.ClientAuth = tls.RequestClientCert
+		conf.ClientAuth = tls.RequestClientCert
 		if verify {
-			f.base.ClientAuth = tls.VerifyClientCertIfGiven
+			conf.ClientAuth = tls.VerifyClientCertIfGiven
 		}
 	default:
 		return nil
 	}
-	f.base.ClientCAs = pool // nil: the system's
+	conf.ClientCAs = pool // nil: the system's
 	return nil
-}
-
-// serverConfig returns the configuration of one handshake.
-func (f *tlsFiles) serverConfig() (*tls.Config, error) {
-	if f == nil {
-		return nil, errNoCertificate
-	}
-	if f.keys == nil {
-		return f.base, nil
-	}
-	conf := f.base.Clone()
-	conf.Certificates = []tls.Certificate{*f.keys.Get()}
-	return conf, nil
 }
