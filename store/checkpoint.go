@@ -38,7 +38,7 @@ func ReadCheckpoint(fsys vfs.FS, root string) (c Checkpoint, ok bool, err error)
 	if err != nil {
 		return c, false, fmt.Errorf("cannot read checkpoint: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	var b [48]byte
 	if n, err := f.ReadAt(b[:], 0); n < len(b) {
 		if errors.Is(err, io.EOF) {
@@ -57,7 +57,7 @@ func (c *Checkpoint) fields() [6]*int64 {
 }
 
 // plausible reports whether the fields can be true; a file of garbage is treated as missing.
-func (c Checkpoint) plausible() bool {
+func (c *Checkpoint) plausible() bool {
 	for _, field := range c.fields() {
 		if *field < 0 {
 			return false

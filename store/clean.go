@@ -53,9 +53,9 @@ func (c *cleaner) run(ctx context.Context) {
 // round deletes what may go now.
 func (c *cleaner) round(ctx context.Context) error {
 	s := c.s
-	min := s.log.Min()
+	before := s.log.Min()
 	err := c.expireLog(ctx)
-	if s.log.Min() != min {
+	if s.log.Min() != before {
 		err = errors.Join(err, s.CleanExpiredQueues())
 	}
 	_, hangErr := s.log.ReclaimHanging(s.cfg.Clock.Now().Add(-hangingLimit))

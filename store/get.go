@@ -288,7 +288,7 @@ func (g *getter) take(phys int64, size, count, unit int) error {
 	v := message.View(rec)
 	if got, _, err := message.PeekRecord(rec); err != nil || int(got) != size || v.PhysicalOffset() != phys {
 		g.removed()
-		g.s.reportUnreadable(phys, size)
+		g.s.reportUnreadable(phys)
 		return nil
 	}
 	if g.req.Filter != nil && !g.req.Filter.MatchRecord(v) {

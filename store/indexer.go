@@ -52,8 +52,10 @@ type indexWaiter struct {
 }
 
 func newIndexer(s *Store) *indexer {
-	return &indexer{s: s, enabled: s.cfg.MessageIndexEnable && s.cfg.IndexFileWriteEnable,
-		kick: make(chan struct{}, 1), hurry: make(chan struct{}, 1), partOff: -1}
+	return &indexer{
+		s: s, enabled: s.cfg.MessageIndexEnable && s.cfg.IndexFileWriteEnable,
+		kick: make(chan struct{}, 1), hurry: make(chan struct{}, 1), partOff: -1,
+	}
 }
 
 // wake tells the indexer that the log has grown.
@@ -271,8 +273,10 @@ func (x *indexer) start(dirty bool, durableMs, logMin, logEnd int64) error {
 	}
 	x.pos.Store(phys)
 	if phys < logEnd {
-		x.s.find(Finding{Kind: FindIndexBehind, File: "index", Offset: phys,
-			What: fmt.Sprintf("the key index is built again for the log from %d to %d; %d files were dropped", phys, logEnd, dropped)})
+		x.s.find(Finding{
+			Kind: FindIndexBehind, File: "index", Offset: phys,
+			What: fmt.Sprintf("the key index is built again for the log from %d to %d; %d files were dropped", phys, logEnd, dropped),
+		})
 	}
 	return nil
 }

@@ -112,18 +112,28 @@ var foreign = []struct {
 	kind string
 	hint string
 }{
-	{"consumequeue_rocksdb", "consume queues in RocksDB (storeType=defaultRocksDB)",
-		"let Apache's broker convert it, or move the directory away to have the queues built again from the log"},
+	{
+		"consumequeue_rocksdb", "consume queues in RocksDB (storeType=defaultRocksDB)",
+		"let Apache's broker convert it, or move the directory away to have the queues built again from the log",
+	},
 	{"compaction/compactionLog", "compaction topics", "stores with compaction topics are not served"},
 	{"compaction/compactionCq", "compaction topics", "stores with compaction topics are not served"},
-	{"config/topics", "topics in RocksDB (configManagerVersion v2 or storeType=defaultRocksDB)",
-		"export them with Apache's rocksDBConfigToJson first"},
-	{"config/subscriptionGroups", "groups in RocksDB (configManagerVersion v2 or storeType=defaultRocksDB)",
-		"export them with Apache's rocksDBConfigToJson first"},
-	{"config/consumerOffsets", "offsets in RocksDB (configManagerVersion v2 or storeType=defaultRocksDB)",
-		"export them with Apache's rocksDBConfigToJson first"},
-	{"config/metadata", "configuration in RocksDB (configManagerVersion v2)",
-		"export it with Apache's rocksDBConfigToJson first"},
+	{
+		"config/topics", "topics in RocksDB (configManagerVersion v2 or storeType=defaultRocksDB)",
+		"export them with Apache's rocksDBConfigToJson first",
+	},
+	{
+		"config/subscriptionGroups", "groups in RocksDB (configManagerVersion v2 or storeType=defaultRocksDB)",
+		"export them with Apache's rocksDBConfigToJson first",
+	},
+	{
+		"config/consumerOffsets", "offsets in RocksDB (configManagerVersion v2 or storeType=defaultRocksDB)",
+		"export them with Apache's rocksDBConfigToJson first",
+	},
+	{
+		"config/metadata", "configuration in RocksDB (configManagerVersion v2)",
+		"export it with Apache's rocksDBConfigToJson first",
+	},
 }
 
 // checkKind refuses store directories of a kind that is not served, by name.
@@ -142,8 +152,10 @@ func checkKind(fsys vfs.FS, root string) error {
 	}
 	for _, e := range entries {
 		if e.IsDir() && strings.HasPrefix(e.Name(), "dledger-") {
-			return &LayoutError{Dir: root, What: fmt.Sprintf("%q is a DLedger commit log (enableDLegerCommitLog)", filepath.Join(root, e.Name())),
-				Hint: "DLedger stores are not served"}
+			return &LayoutError{
+				Dir: root, What: fmt.Sprintf("%q is a DLedger commit log (enableDLegerCommitLog)", filepath.Join(root, e.Name())),
+				Hint: "DLedger stores are not served",
+			}
 		}
 	}
 	return nil

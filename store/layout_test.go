@@ -12,21 +12,21 @@ import (
 	"mqx/internal/vfs"
 )
 
-func writeFile(t testing.TB, fsys vfs.FS, path, text string) {
-	t.Helper()
+func writeFile(tb testing.TB, fsys vfs.FS, path, text string) {
+	tb.Helper()
 	if err := fsys.MkdirAll(filepath.Dir(path)); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if err := vfs.WriteFileDurable(fsys, path, []byte(text)); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func readFile(t testing.TB, fsys vfs.FS, path string) string {
-	t.Helper()
+func readFile(tb testing.TB, fsys vfs.FS, path string) string {
+	tb.Helper()
 	b, err := vfs.ReadFile(fsys, path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(b)
 }

@@ -34,34 +34,36 @@ func memConfig(m vfs.FS) Config {
 	return cfg
 }
 
-func openMem(t testing.TB) (*Store, *vfs.Mem) {
-	t.Helper()
+func openMem(tb testing.TB) (*Store, *vfs.Mem) {
+	tb.Helper()
 	m := vfs.NewMem()
-	return mustOpen(t, memConfig(m)), m
+	return mustOpen(tb, memConfig(m)), m
 }
 
 func newRecord(topic string, queueID int32, body, props string) message.Record {
-	return message.Record{QueueID: queueID, BornTimestamp: 1, BornHost: testHost, StoreHost: testHost,
-		Body: []byte(body), Topic: []byte(topic), Properties: []byte(props)}
+	return message.Record{
+		QueueID: queueID, BornTimestamp: 1, BornHost: testHost, StoreHost: testHost,
+		Body: []byte(body), Topic: []byte(topic), Properties: []byte(props),
+	}
 }
 
 // put stores one message and returns the outcome.
-func put(t testing.TB, s *Store, r message.Record) *Put {
-	t.Helper()
+func put(tb testing.TB, s *Store, r message.Record) *Put {
+	tb.Helper()
 	done := 0
 	p := &Put{Record: r, Done: func(*Put) { done++ }}
 	s.PutBatch([]*Put{p})
 	if done != 1 {
-		t.Fatalf("done was called %d times", done)
+		tb.Fatalf("done was called %d times", done)
 	}
 	return p
 }
 
-func mustPut(t testing.TB, s *Store, r message.Record) *Put {
-	t.Helper()
-	p := put(t, s, r)
+func mustPut(tb testing.TB, s *Store, r message.Record) *Put {
+	tb.Helper()
+	p := put(tb, s, r)
 	if p.Status != PutOK || p.Err != nil {
-		t.Fatalf("put: %v, %v", p.Status, p.Err)
+		tb.Fatalf("put: %v, %v", p.Status, p.Err)
 	}
 	return p
 }

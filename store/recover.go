@@ -169,9 +169,11 @@ func (s *Store) checkRanges() error {
 	if len(files) > 0 {
 		logText = fmt.Sprintf("holds offsets %d to %d", logMin, logEnd)
 	}
-	return &LayoutError{Dir: s.cfg.RootDir,
+	return &LayoutError{
+		Dir:  s.cfg.RootDir,
 		What: fmt.Sprintf("commit log %q %s, but consume queues %q point to offsets up to %d", s.cfg.commitLogDir(), logText, s.cqs.Dir(), last),
-		Hint: "give storePathCommitLog the directory that belongs to these queues, or move the queues away to have them built again from the log"}
+		Hint: "give storePathCommitLog the directory that belongs to these queues, or move the queues away to have them built again from the log",
+	}
 }
 
 // recover brings log and queues into step and sets the end of the log.

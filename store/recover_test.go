@@ -14,50 +14,50 @@ import (
 )
 
 // fill puts n messages into each of three queues, dispatches them and makes everything durable.
-func fill(t testing.TB, s *Store, n int) {
-	t.Helper()
+func fill(tb testing.TB, s *Store, n int) {
+	tb.Helper()
 	for i := range n {
 		for id := range int32(3) {
-			mustPut(t, s, newRecord("T", id, fmt.Sprintf("%d/%d %s", id, i, strings.Repeat("x", 300)), fmt.Sprintf("KEYS\x01k%d-%d\x02", id, i)))
+			mustPut(tb, s, newRecord("T", id, fmt.Sprintf("%d/%d %s", id, i, strings.Repeat("x", 300)), fmt.Sprintf("KEYS\x01k%d-%d\x02", id, i)))
 		}
 	}
-	catchUp(t, s)
+	catchUp(tb, s)
 	if err := s.checkpoint(false); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func expectAll(t testing.TB, s *Store, n int) {
-	t.Helper()
+func expectAll(tb testing.TB, s *Store, n int) {
+	tb.Helper()
 	for id := range int32(3) {
-		got := readAll(t, s, "T", id, nil)
+		got := readAll(tb, s, "T", id, nil)
 		if len(got) != n {
-			t.Errorf("queue %d: %d messages, want %d", id, len(got), n)
+			tb.Errorf("queue %d: %d messages, want %d", id, len(got), n)
 			continue
 		}
 		for i, v := range got {
 			if !strings.HasPrefix(string(v.Body()), fmt.Sprintf("%d/%d ", id, i)) || v.QueueOffset() != int64(i) {
-				t.Errorf("queue %d offset %d: %.20q", id, v.QueueOffset(), v.Body())
+				tb.Errorf("queue %d offset %d: %.20q", id, v.QueueOffset(), v.Body())
 			}
 		}
 	}
 }
 
-func expectKeys(t testing.TB, s *Store, n int) {
-	t.Helper()
-	catchUp(t, s)
+func expectKeys(tb testing.TB, s *Store, n int) {
+	tb.Helper()
+	catchUp(tb, s)
 	for i := range n {
-		res, err := s.Query(t.Context(), QueryRequest{Topic: "T", Key: fmt.Sprintf("k1-%d", i), End: math.MaxInt64})
+		res, err := s.Query(tb.Context(), QueryRequest{Topic: "T", Key: fmt.Sprintf("k1-%d", i), End: math.MaxInt64})
 		if err != nil || len(res.Parts) != 1 {
-			t.Errorf("key %d: %d found, %v", i, len(res.Parts), err)
+			tb.Errorf("key %d: %d found, %v", i, len(res.Parts), err)
 		}
 	}
 }
 
-func expectFinding(t testing.TB, s *Store, kind FindingKind) {
-	t.Helper()
+func expectFinding(tb testing.TB, s *Store, kind FindingKind) {
+	tb.Helper()
 	if !slices.ContainsFunc(s.Findings(), func(f Finding) bool { return f.Kind == kind }) {
-		t.Errorf("no finding %s in %v", kind, s.Findings())
+		tb.Errorf("no finding %s in %v", kind, s.Findings())
 	}
 }
 
@@ -117,26 +117,31 @@ func TestQueueRepairedAlone(t *testing.T) {
 	dir := filepath.Join(testRoot, "consumequeue", "T", "1")
 	for name, damage := range map[string]func(t *testing.T, m *vfs.Mem){
 		"newest file removed": func(t *testing.T, m *vfs.Mem) {
+			t.Helper()
 			files, err := m.ReadDir(dir)
 			if err != nil || m.Remove(filepath.Join(dir, files[len(files)-1].Name())) != nil {
 				t.Fatal(err)
 			}
 		},
 		"middle file removed": func(t *testing.T, m *vfs.Mem) {
+			t.Helper()
 			files, err := m.ReadDir(dir)
 			if err != nil || m.Remove(filepath.Join(dir, files[len(files)/2].Name())) != nil {
 				t.Fatal(err)
 			}
 		},
 		"directory removed": func(t *testing.T, m *vfs.Mem) {
+			t.Helper()
 			if err := m.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"tail zeroed": func(t *testing.T, m *vfs.Mem) {
+			t.Helper()
 			m.Corrupt(filepath.Join(dir, "00000000000000001000"), 40, make([]byte, 160))
 		},
 		"empty next file": func(t *testing.T, m *vfs.Mem) {
+			t.Helper()
 			f, err := m.OpenFile(filepath.Join(dir, "00000000000000001200"), os.O_RDWR|os.O_CREATE)
 			if err != nil {
 				t.Fatal(err)

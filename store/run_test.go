@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -116,7 +117,7 @@ func TestRunWaitsForTheDisk(t *testing.T) {
 			t.Errorf("alarm %q", st.DispatchAlarm)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		if _, err := s.Query(ctx, QueryRequest{Topic: "T", Key: "k", End: 1 << 62}); err != ErrIndexBehind {
+		if _, err := s.Query(ctx, QueryRequest{Topic: "T", Key: "k", End: 1 << 62}); !errors.Is(err, ErrIndexBehind) {
 			t.Errorf("query while the index cannot be built: %v", err)
 		}
 		cancel()

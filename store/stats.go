@@ -94,7 +94,7 @@ func (s *Store) Stats() Stats {
 }
 
 // reportUnreadable counts a record that a queue points to and that is not there as it should be, and logs it once.
-func (s *Store) reportUnreadable(phys int64, size int) {
+func (s *Store) reportUnreadable(phys int64) {
 	s.stats.unreadable.Add(1)
 	s.found.Lock()
 	if s.found.skipped == nil {

@@ -204,8 +204,10 @@ func (s *Store) load(r *recovery) error {
 	}); err != nil {
 		return err
 	}
-	s.cqs = consumequeue.NewSet(consumequeue.Config{FS: c.FS, Root: c.RootDir, FileBytes: int64(c.ConsumeQueueFileBytes),
-		BatchBytes: int64(c.BatchConsumeQueueFileBytes), MaxOpenFiles: c.MaxOpenFiles, Logger: c.Logger})
+	s.cqs = consumequeue.NewSet(consumequeue.Config{
+		FS: c.FS, Root: c.RootDir, FileBytes: int64(c.ConsumeQueueFileBytes),
+		BatchBytes: int64(c.BatchConsumeQueueFileBytes), MaxOpenFiles: c.MaxOpenFiles, Logger: c.Logger,
+	})
 	if err := s.loadQueues(r.broken); err != nil {
 		return err
 	}
@@ -230,8 +232,10 @@ func (s *Store) load(r *recovery) error {
 
 // openIndex opens the key index and decides what of it can be trusted.
 func (s *Store) openIndex(r *recovery, logEnd int64) error {
-	x, found, err := index.Open(index.Config{FS: s.cfg.FS, Dir: s.indexDir(), Slots: int32(s.cfg.MaxHashSlotNum),
-		Entries: int32(s.cfg.MaxIndexNum), Location: s.cfg.Location, Clock: s.cfg.Clock, Logger: s.cfg.Logger})
+	x, found, err := index.Open(index.Config{
+		FS: s.cfg.FS, Dir: s.indexDir(), Slots: int32(s.cfg.MaxHashSlotNum),
+		Entries: int32(s.cfg.MaxIndexNum), Location: s.cfg.Location, Clock: s.cfg.Clock, Logger: s.cfg.Logger,
+	})
 	if err != nil {
 		return err
 	}
@@ -408,8 +412,10 @@ func (s *Store) writeStop() error {
 	if !ok {
 		phys = -1
 	}
-	note := cleanStop{logMin: s.log.Min(), logEnd: s.log.End(), lastStart: s.dispatcher.lastStart, indexPhys: phys,
-		indexed: s.indexer.pos.Load(), queues: map[stopKey]stopQueue{}}
+	note := cleanStop{
+		logMin: s.log.Min(), logEnd: s.log.End(), lastStart: s.dispatcher.lastStart, indexPhys: phys,
+		indexed: s.indexer.pos.Load(), queues: map[stopKey]stopQueue{},
+	}
 	for q := range s.queues.all {
 		if q.exists() {
 			note.queues[stopKey{q.topic, q.id}] = stopQueue{q.maxOffset(), q.lastEnd()}

@@ -122,7 +122,7 @@ func (t *table) ensure(topic []byte, id int32) *queue {
 	s.Lock()
 	defer s.Unlock()
 	queues := s.topics[string(topic)]
-	name := ""
+	var name string
 	var list []*queue
 	if queues == nil {
 		queues = &topicQueues{}

@@ -92,19 +92,20 @@ func TestSaveAfterLoadFromBackup(t *testing.T) {
 	if _, src, err := load(m); src != Backup || err != nil {
 		t.Fatal(src, err)
 	}
-	crashEverywhere(t, m, 1, 2)
+	crashEverywhere(t, m, 1)
 }
 
 func TestSaveInterrupted(t *testing.T) {
-	crashEverywhere(t, newFS(t, text(1), text(0)), 1, 2)
-	crashEverywhere(t, newFS(t, text(1), "missing"), 1, 2)
-	crashEverywhere(t, newFS(t, "missing", "missing"), 0, 2)
+	crashEverywhere(t, newFS(t, text(1), text(0)), 1)
+	crashEverywhere(t, newFS(t, text(1), "missing"), 1)
+	crashEverywhere(t, newFS(t, "missing", "missing"), 0)
 }
 
-// crashEverywhere saves version next over old, stopping at each operation in turn, by a kill and by power losses, and
-// expects one of the two versions behind it; next for certain when Save had returned.
-func crashEverywhere(t *testing.T, start *vfs.Mem, old, next int) {
+// crashEverywhere saves version 2 over old, stopping at each operation in turn, by a kill and by power losses, and
+// expects one of the two versions behind it; the new one for certain when Save had returned.
+func crashEverywhere(t *testing.T, start *vfs.Mem, old int) {
 	t.Helper()
+	const next = 2
 	for stop := 0; ; stop++ {
 		m := start.Kill()
 		ops := 0

@@ -14,18 +14,18 @@ import (
 
 const root = "/store"
 
-func memSet(t testing.TB, m *vfs.Mem) *Set {
-	t.Helper()
+func memSet(tb testing.TB, m *vfs.Mem) *Set {
+	tb.Helper()
 	s := NewSet(Config{FS: m, Root: root, FileBytes: 100 * UnitSize, BatchBytes: 10 * BatchUnitSize, MaxOpenFiles: 3})
-	t.Cleanup(func() { _ = s.Close() })
+	tb.Cleanup(func() { _ = s.Close() })
 	return s
 }
 
-func newMem(t testing.TB) *vfs.Mem {
-	t.Helper()
+func newMem(tb testing.TB) *vfs.Mem {
+	tb.Helper()
 	m := vfs.NewMem()
 	if err := errors.Join(m.MkdirAll(root), m.SyncDir("/")); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return m
 }
@@ -33,27 +33,27 @@ func newMem(t testing.TB) *vfs.Mem {
 // unit is the unit of the i-th record of a log of records of 100 bytes.
 func unit(i int64) Unit { return Unit{Phys: i * 100, Size: 100, TagsCode: i} }
 
-func load(t testing.TB, s *Set, topic string) *Queue {
-	t.Helper()
+func load(tb testing.TB, s *Set, topic string) *Queue {
+	tb.Helper()
 	q, found, whole, err := s.Load(Found{topic, 0})
 	if err != nil || len(found) > 0 || !whole {
-		t.Fatalf("load: %v, findings %v, whole %v", err, found, whole)
+		tb.Fatalf("load: %v, findings %v, whole %v", err, found, whole)
 	}
 	return q
 }
 
-func expectUnits(t testing.TB, q *Queue, from, to int64) {
-	t.Helper()
+func expectUnits(tb testing.TB, q *Queue, from, to int64) {
+	tb.Helper()
 	if q.Max() != to {
-		t.Fatalf("max %d, want %d", q.Max(), to)
+		tb.Fatalf("max %d, want %d", q.Max(), to)
 	}
 	for off := from; off < to; off++ {
 		if u, err := q.At(off); err != nil || u != unit(off) {
-			t.Fatalf("unit %d: %v, %v", off, u, err)
+			tb.Fatalf("unit %d: %v, %v", off, u, err)
 		}
 	}
 	if _, err := q.At(to); !errors.Is(err, ErrNoUnits) {
-		t.Fatalf("unit at max: %v", err)
+		tb.Fatalf("unit at max: %v", err)
 	}
 }
 

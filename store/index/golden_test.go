@@ -18,29 +18,29 @@ import (
 	"mqx/message"
 )
 
-func open(t testing.TB, fsys vfs.FS, dir string, now time.Time) *Index {
-	t.Helper()
+func open(tb testing.TB, fsys vfs.FS, dir string, now time.Time) *Index {
+	tb.Helper()
 	x, found, err := Open(Config{FS: fsys, Dir: dir, Slots: 1000, Entries: 4000, Location: time.UTC, Clock: clock.NewManual(now)})
 	if err != nil || len(found) > 0 {
-		t.Fatalf("open: %v, findings %v", err, found)
+		tb.Fatalf("open: %v, findings %v", err, found)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := x.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return x
 }
 
-func query(t testing.TB, x *Index, hash int32) []int64 {
-	t.Helper()
+func query(tb testing.TB, x *Index, hash int32) []int64 {
+	tb.Helper()
 	var got []int64
 	err := x.Query(hash, 0, 1<<62, func(phys int64) bool {
 		got = append(got, phys)
 		return true
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return got
 }

@@ -19,29 +19,29 @@ import (
 
 const dir = "/store/index"
 
-func newMem(t testing.TB) *vfs.Mem {
-	t.Helper()
+func newMem(tb testing.TB) *vfs.Mem {
+	tb.Helper()
 	m := vfs.NewMem()
 	if err := errors.Join(m.MkdirAll("/store"), m.SyncDir("/")); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return m
 }
 
-func small(t testing.TB, m vfs.FS, slots, entries int32) (*Index, []Finding) {
-	t.Helper()
+func small(tb testing.TB, m vfs.FS, slots, entries int32) (*Index, []Finding) {
+	tb.Helper()
 	x, found, err := Open(Config{FS: m, Dir: dir, Slots: slots, Entries: entries, Location: time.UTC, Clock: clock.NewManual(time.UnixMilli(1_000))})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = x.Close() })
+	tb.Cleanup(func() { _ = x.Close() })
 	return x, found
 }
 
-func put(t testing.TB, x *Index, hash int32, phys, at int64) {
-	t.Helper()
+func put(tb testing.TB, x *Index, hash int32, phys, at int64) {
+	tb.Helper()
 	if err := x.Put(hash, phys, at); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
