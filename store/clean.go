@@ -84,7 +84,7 @@ func (c *cleaner) expireLog(ctx context.Context) error {
 		if removed == 0 {
 			c.reportIdle(now, state)
 		}
-		if removed == 0 || !force || ctx.Err() != nil {
+		if stopped := ctx.Err() != nil; stopped || removed == 0 || !force {
 			return nil
 		}
 		s.disk.look()

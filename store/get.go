@@ -286,7 +286,7 @@ func (g *getter) take(phys int64, size, count, unit int) error {
 		return err
 	}
 	v := message.View(rec)
-	if got, _, err := message.PeekRecord(rec); err != nil || int(got) != size || v.PhysicalOffset() != phys {
+	if got, _, bad := message.PeekRecord(rec); bad != nil || int(got) != size || v.PhysicalOffset() != phys {
 		g.removed()
 		g.s.reportUnreadable(phys)
 		return nil

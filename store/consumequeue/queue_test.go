@@ -33,21 +33,21 @@ func newMem(tb testing.TB) *vfs.Mem {
 // unit is the unit of the i-th record of a log of records of 100 bytes.
 func unit(i int64) Unit { return Unit{Phys: i * 100, Size: 100, TagsCode: i} }
 
-func load(tb testing.TB, s *Set, topic string) *Queue {
+func load(tb testing.TB, s *Set) *Queue {
 	tb.Helper()
-	q, found, whole, err := s.Load(Found{topic, 0})
+	q, found, whole, err := s.Load(Found{"T", 0})
 	if err != nil || len(found) > 0 || !whole {
 		tb.Fatalf("load: %v, findings %v, whole %v", err, found, whole)
 	}
 	return q
 }
 
-func expectUnits(tb testing.TB, q *Queue, from, to int64) {
+func expectUnits(tb testing.TB, q *Queue, to int64) {
 	tb.Helper()
 	if q.Max() != to {
 		tb.Fatalf("max %d, want %d", q.Max(), to)
 	}
-	for off := from; off < to; off++ {
+	for off := range to {
 		if u, err := q.At(off); err != nil || u != unit(off) {
 			tb.Fatalf("unit %d: %v, %v", off, u, err)
 		}
@@ -66,7 +66,7 @@ func TestUnitsAreVisibleAtOnceAndInFilesAfterWriteOut(t *testing.T) {
 			t.Fatal(res)
 		}
 	}
-	expectUnits(t, q, 0, 250)
+	expectUnits(t, q, 250)
 	if _, err := m.Stat(s.Dir()); err == nil {
 		t.Fatal("files before WriteOut")
 	}
@@ -76,8 +76,8 @@ func TestUnitsAreVisibleAtOnceAndInFilesAfterWriteOut(t *testing.T) {
 	if s.Pending() != 0 {
 		t.Fatalf("%d bytes pending", s.Pending())
 	}
-	expectUnits(t, q, 0, 250)
-	expectUnits(t, load(t, memSet(t, m), "T"), 0, 250)
+	expectUnits(t, q, 250)
+	expectUnits(t, load(t, memSet(t, m)), 250)
 	if s.OpenFiles() > 3 {
 		t.Errorf("%d files open", s.OpenFiles())
 	}
@@ -98,7 +98,7 @@ func TestFirstOffsetInsideAFileIsPrecededByFillers(t *testing.T) {
 	if len(starts) != 1 || starts[0] != 200*UnitSize || q.Min() != 250 || q.Max() != 251 {
 		t.Fatalf("files %v, offsets %d..%d", starts, q.Min(), q.Max())
 	}
-	again := load(t, memSet(t, m), "T")
+	again := load(t, memSet(t, m))
 	for off := int64(200); off < 250; off++ {
 		if u, err := again.At(off); err != nil || u != Filler {
 			t.Fatalf("unit %d: %v, %v", off, u, err)
@@ -141,7 +141,7 @@ func TestFileSizeOnDiskIsHonoured(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := NewSet(Config{FS: m, Root: root, FileBytes: 6_000_000})
-	q = load(t, other, "T")
+	q = load(t, other)
 	for off := int64(150); off < 450; off++ {
 		q.Put(off, unit(off), testMinRecord)
 	}
@@ -152,7 +152,7 @@ func TestFileSizeOnDiskIsHonoured(t *testing.T) {
 	if size != 100*UnitSize || len(starts) != 5 {
 		t.Fatalf("%d files of %d bytes", len(starts), size)
 	}
-	expectUnits(t, load(t, memSet(t, m), "T"), 0, 450)
+	expectUnits(t, load(t, memSet(t, m)), 450)
 }
 
 func TestEmptyAndMissingFiles(t *testing.T) {
@@ -171,7 +171,7 @@ func TestEmptyAndMissingFiles(t *testing.T) {
 	if err != nil || len(found) != 1 || !whole {
 		t.Fatalf("empty last file: %v, %v, %v", err, found, whole)
 	}
-	expectUnits(t, q, 0, 250)
+	expectUnits(t, q, 250)
 	if err := m.Remove(q.path(100 * UnitSize)); err != nil {
 		t.Fatal(err)
 	}
@@ -180,14 +180,14 @@ func TestEmptyAndMissingFiles(t *testing.T) {
 	if err != nil || len(found) != 1 || whole {
 		t.Fatalf("hole: %v, %v, %v", err, found, whole)
 	}
-	expectUnits(t, q, 0, 100)
+	expectUnits(t, q, 100)
 	for off := int64(100); off < 220; off++ {
 		q.Put(off, unit(off), testMinRecord)
 	}
 	if err := s.Finish(q); err != nil {
 		t.Fatal(err)
 	}
-	expectUnits(t, load(t, memSet(t, m), "T"), 0, 220)
+	expectUnits(t, load(t, memSet(t, m)), 220)
 }
 
 func create(t *testing.T, fsys vfs.FS, path string) {
@@ -218,12 +218,12 @@ func TestFullDiskKeepsUnitsPending(t *testing.T) {
 			t.Fatalf("write out: %v", err)
 		}
 	}
-	expectUnits(t, q, 0, 150)
+	expectUnits(t, q, 150)
 	m.Inject(nil)
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	expectUnits(t, load(t, memSet(t, m), "T"), 0, 150)
+	expectUnits(t, load(t, memSet(t, m)), 150)
 }
 
 func TestExpireRemovesFilesAndMovesMin(t *testing.T) {
