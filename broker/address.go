@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -35,9 +36,8 @@ var machine = routes{
 		if err != nil {
 			return netip.Addr{}, err
 		}
-		defer c.Close()
 		ap, err := netip.ParseAddrPort(c.LocalAddr().String())
-		return ap.Addr().Unmap().WithZone(""), err
+		return ap.Addr().Unmap().WithZone(""), errors.Join(err, c.Close())
 	},
 	Interfaces: func() ([]netip.Addr, error) {
 		addrs, err := net.InterfaceAddrs()

@@ -34,7 +34,9 @@ func startBench(b *testing.B) (*Broker, string) {
 	}
 	b.Cleanup(func() {
 		cancel()
-		<-ended
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
 	})
 	c := remoting.NewTopicConfig("T")
 	c.ReadQueueNums, c.WriteQueueNums = 4, 4

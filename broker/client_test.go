@@ -43,12 +43,13 @@ func (r *running) member() *testMember {
 	return m
 }
 
-func (m *testMember) count(code int32) int {
+// notices is how often the member was told that its group has changed.
+func (m *testMember) notices() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
 	for _, c := range m.asked {
-		if c == code {
+		if c == remoting.ReqNotifyConsumerIDsChanged {
 			n++
 		}
 	}
@@ -62,9 +63,10 @@ func consumerBeat(id, group, model string, topics ...string) remoting.HeartbeatD
 	}}}
 }
 
-func (r *running) idList(group string) []string {
+// idList is the members of group G.
+func (r *running) idList() []string {
 	r.t.Helper()
-	resp := r.call(remoting.ReqGetConsumerListByGroup, &remoting.GetConsumerListByGroupHeader{ConsumerGroup: group}, nil)
+	resp := r.call(remoting.ReqGetConsumerListByGroup, &remoting.GetConsumerListByGroupHeader{ConsumerGroup: "G"}, nil)
 	if resp.Code != remoting.RespSuccess {
 		return nil
 	}
@@ -87,21 +89,21 @@ func TestGroupMembership(t *testing.T) {
 	if r.topics.Get("%RETRY%G") == nil || r.groups.Get("G") == nil {
 		t.Error("group or retry topic were not created")
 	}
-	waitFor(t, "a to be told of itself", func() bool { return a.count(remoting.ReqNotifyConsumerIDsChanged) == 1 })
+	waitFor(t, "a to be told of itself", func() bool { return a.notices() == 1 })
 	r.beat(a.Client, hb) // nothing new
 	r.beat(b.Client, consumerBeat("b", "G", remoting.Clustering, "T", "%RETRY%G"))
 	waitFor(t, "both to be told", func() bool {
-		return a.count(remoting.ReqNotifyConsumerIDsChanged) == 2 && b.count(remoting.ReqNotifyConsumerIDsChanged) == 1
+		return a.notices() == 2 && b.notices() == 1
 	})
-	if d := cmp.Diff([]string{"a", "b"}, r.idList("G")); d != "" {
+	if d := cmp.Diff([]string{"a", "b"}, r.idList()); d != "" {
 		t.Error(d)
 	}
 	// a leaves by closing its connection
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "b to be told", func() bool { return b.count(remoting.ReqNotifyConsumerIDsChanged) == 2 })
-	if d := cmp.Diff([]string{"b"}, r.idList("G")); d != "" {
+	waitFor(t, "b to be told", func() bool { return b.notices() == 2 })
+	if d := cmp.Diff([]string{"b"}, r.idList()); d != "" {
 		t.Error(d)
 	}
 	// b says goodbye
@@ -109,7 +111,7 @@ func TestGroupMembership(t *testing.T) {
 	if resp, err := b.Call(context.Background(), r.addr, req); err != nil || resp.Code != 0 {
 		t.Fatalf("%v %v", resp, err)
 	}
-	if l := r.idList("G"); l != nil {
+	if l := r.idList(); l != nil {
 		t.Errorf("%v", l)
 	}
 	resp = r.call(remoting.ReqGetConsumerListByGroup, &remoting.GetConsumerListByGroupHeader{ConsumerGroup: "G"}, nil)
@@ -124,8 +126,8 @@ func TestBroadcastGroupsAreNotNotified(t *testing.T) {
 	r.beat(a.Client, consumerBeat("a", "G", remoting.Broadcasting, "T"))
 	r.beat(b.Client, consumerBeat("b", "G", remoting.Broadcasting, "T"))
 	r.beat(b.Client, consumerBeat("b", "H", remoting.Clustering, "T"))
-	waitFor(t, "the other group", func() bool { return b.count(remoting.ReqNotifyConsumerIDsChanged) == 1 })
-	if a.count(remoting.ReqNotifyConsumerIDsChanged) != 0 {
+	waitFor(t, "the other group", func() bool { return b.notices() == 1 })
+	if a.notices() != 0 {
 		t.Error("a broadcast group was notified")
 	}
 }
@@ -207,7 +209,7 @@ func TestExpiredClientsAreClosed(t *testing.T) {
 	hb := consumerBeat("b", "G", remoting.Clustering, "T")
 	r.beat(c, hb)
 	r.beat(a.Client, consumerBeat("a", "G", remoting.Clustering, "T"))
-	before := a.count(remoting.ReqNotifyConsumerIDsChanged)
+	before := a.notices()
 	// b was silent for longer than channelExpiredTimeout, a was not
 	r.consumers.Client("G", "b").seen.Store(r.now().Add(-121 * time.Second).UnixMilli())
 	r.expireClients(r.now())
@@ -216,10 +218,10 @@ func TestExpiredClientsAreClosed(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("the connection of b is still open")
 	}
-	if d := cmp.Diff([]string{"a"}, r.idList("G")); d != "" {
+	if d := cmp.Diff([]string{"a"}, r.idList()); d != "" {
 		t.Error(d)
 	}
-	waitFor(t, "a to be told", func() bool { return a.count(remoting.ReqNotifyConsumerIDsChanged) > before })
+	waitFor(t, "a to be told", func() bool { return a.notices() > before })
 }
 
 func TestConnectionLists(t *testing.T) {

@@ -92,7 +92,7 @@ func (rp *replay) dial(id int, listener string) *replayConn {
 	if listener == "broker-vip" {
 		addr = rp.r.vip
 	}
-	nc, err := net.Dial("tcp", addr)
+	nc, err := new(net.Dialer).DialContext(rp.t.Context(), "tcp", addr)
 	if err != nil {
 		rp.t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func (rp *replay) run(frames []testkit.WireFrame) {
 		case f.Dir == "c2s" && !cmd.IsResponse():
 			rp.learn(cmd)
 			requests[[2]int{f.Conn, int(cmd.Opaque)}] = cmd
-			rp.lookAhead(c, frames[i:], f.Conn)
+			rp.lookAhead(frames[i:])
 			if _, err := c.nc.Write(f.Raw); err != nil {
 				rp.t.Fatalf("%s: frame %d (%s): %v", rp.file, f.Seq, remoting.RequestName(cmd.Code), err)
 			}
@@ -221,7 +221,7 @@ func (rp *replay) run(frames []testkit.WireFrame) {
 }
 
 // lookAhead finds the client's next recorded answers to the broker's requests.
-func (rp *replay) lookAhead(c *replayConn, frames []testkit.WireFrame, _ int) {
+func (rp *replay) lookAhead(frames []testkit.WireFrame) {
 	for i := range frames[:min(len(frames), 12)] {
 		f := &frames[i]
 		if f.Kind != "frame" || f.Dir != "c2s" || f.Type != "response" || f.RequestCode == nil {

@@ -290,17 +290,27 @@ func (h *hold) expire() {
 // deadlineHeap orders parked pulls by their deadline.
 type deadlineHeap []*parkedPull
 
-func (d deadlineHeap) Len() int           { return len(d) }
-func (d deadlineHeap) Less(i, j int) bool { return d[i].until.Before(d[j].until) }
-func (d deadlineHeap) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].pos, d[j].pos = i, j
+// Len is part of heap.Interface.
+func (d *deadlineHeap) Len() int { return len(*d) }
+
+// Less is part of heap.Interface.
+func (d *deadlineHeap) Less(i, j int) bool { return (*d)[i].until.Before((*d)[j].until) }
+
+// Swap is part of heap.Interface.
+func (d *deadlineHeap) Swap(i, j int) {
+	h := *d
+	h[i], h[j] = h[j], h[i]
+	h[i].pos, h[j].pos = i, j
 }
+
+// Push is part of heap.Interface.
 func (d *deadlineHeap) Push(x any) {
 	p := x.(*parkedPull)
 	p.pos = len(*d)
 	*d = append(*d, p)
 }
+
+// Pop is part of heap.Interface.
 func (d *deadlineHeap) Pop() any {
 	old := *d
 	n := len(old) - 1

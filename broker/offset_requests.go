@@ -15,7 +15,6 @@ type offsetHeader struct {
 	offset       int64
 	setZero      bool
 	hasSetZero   bool
-	hasOffset    bool
 	seen         uint8
 }
 
@@ -71,7 +70,7 @@ func (b *Broker) handleQueryOffset(r *server.Request) {
 	}
 	off, ok := b.offsets.Query(h.topic, h.group, h.queueID)
 	if !ok {
-		off, ok = b.offsetForNew(&h)
+		ok = b.startsAtZero(&h)
 	}
 	if !ok {
 		newReply(remoting.RespQueryNotFound, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first").to(r)
@@ -82,17 +81,14 @@ func (b *Broker) handleQueryOffset(r *server.Request) {
 	p.to(r)
 }
 
-// offsetForNew is the offset of a group that has none: 0 when the queue begins
-// at 0 and its first message is still at the hot end of the log.
-func (b *Broker) offsetForNew(h *offsetHeader) (int64, bool) {
+// startsAtZero reports whether a group without an offset begins at 0: the queue
+// does, and its first message is still at the hot end of the log.
+func (b *Broker) startsAtZero(h *offsetHeader) bool {
 	if h.hasSetZero && !h.setZero {
-		return 0, false
+		return false
 	}
 	topic := string(h.topic)
-	if b.store.MinOffset(topic, h.queueID) > 0 || !b.store.InMemory(topic, h.queueID, 0) {
-		return 0, false
-	}
-	return 0, true
+	return b.store.MinOffset(topic, h.queueID) <= 0 && b.store.InMemory(topic, h.queueID, 0)
 }
 
 // handleUpdateOffset serves UPDATE_CONSUMER_OFFSET on the loop.

@@ -67,9 +67,9 @@ func TestPullCodes(t *testing.T) {
 }
 
 // heartbeat registers a consumer on the test's own connection.
-func (r *running) heartbeat(group, model string, s ...remoting.SubscriptionData) *remoting.Command {
+func (r *running) heartbeat(group, model string, s ...remoting.SubscriptionData) {
 	r.t.Helper()
-	return r.beat(r.c, remoting.HeartbeatData{ClientID: "me", ConsumerDataSet: []remoting.ConsumerData{{
+	r.beat(r.c, remoting.HeartbeatData{ClientID: "me", ConsumerDataSet: []remoting.ConsumerData{{
 		GroupName: group, ConsumeType: remoting.ConsumePassively, MessageModel: model, SubscriptionDataSet: s,
 		ConsumeFromWhere: remoting.ConsumeFromLastOffset,
 	}}})

@@ -24,10 +24,10 @@ func (b *Broker) handleQueryMessage(r *server.Request) {
 		return
 	}
 	req := store.QueryRequest{Topic: h.Topic, Key: h.Key, Max: int(h.MaxNum), Begin: h.BeginTimestamp, End: h.EndTimestamp}
-	switch {
-	case h.IndexType == "T":
+	switch h.IndexType {
+	case "T":
 		req.Kind = store.KeyTag
-	case h.IndexType == "U":
+	case "U":
 		req.Kind = store.KeyUnique
 	}
 	if unique, _ := r.Fields.Bool(uniqueKeyField); unique {

@@ -72,13 +72,11 @@ func (f *fakeNameServers) take() []nsCall {
 	return c
 }
 
-func (f *fakeNameServers) set(m *map[string]bool, addr string, v bool) {
+// set makes name server a:1 stuck or down, or well again.
+func (f *fakeNameServers) set(m *map[string]bool, v bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if *m == nil {
-		*m = map[string]bool{}
-	}
-	(*m)[addr] = v
+	*m = map[string]bool{"a:1": v}
 }
 
 var testWho = identity{cluster: "C", name: "b", addr: "10.0.0.1:10911", haAddr: "10.0.0.1:10912"}
@@ -220,7 +218,7 @@ func TestNameServerStopsAnswering(t *testing.T) {
 		r := newTestRegistrar(f, tt, usual)
 		r.SetServers([]string{"a:1"})
 		r.Tried(context.Background())
-		f.set(&f.stuck, "a:1", true)
+		f.set(&f.stuck, true)
 		for i, want := range []time.Duration{time.Second, 0} {
 			begin := time.Now()
 			known := make(chan struct{})
@@ -231,7 +229,7 @@ func TestNameServerStopsAnswering(t *testing.T) {
 				t.Errorf("create %d waited %v, want %v", i, d, want)
 			}
 		}
-		f.set(&f.stuck, "a:1", false)
+		f.set(&f.stuck, false)
 		r.Close()
 	})
 }
@@ -245,12 +243,12 @@ func TestNameServerRestarts(t *testing.T) {
 		r.SetServers([]string{"a:1"})
 		r.Tried(context.Background())
 		f.take()
-		f.set(&f.down, "a:1", true)
+		f.set(&f.down, true)
 		lost := time.Now()
 		r.Lost("a:1")
 		r.Lost("unknown:1")
 		time.Sleep(4 * time.Second)
-		f.set(&f.down, "a:1", false)
+		f.set(&f.down, false)
 		for {
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()

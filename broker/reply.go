@@ -89,11 +89,6 @@ var (
 	valFalse         = []byte("false")
 )
 
-// refuse answers with the code and text of a refusal.
-func refuseRequest(r *server.Request, e *refusedError) {
-	newReply(e.Code, e.Text).to(r)
-}
-
 // header fills h from the request's fields and answers SYSTEM_ERROR, naming the
 // field, when one is missing or malformed.
 func header(r *server.Request, h any) bool {

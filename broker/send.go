@@ -124,7 +124,7 @@ func (b *Broker) sendTopic(it *sendItem) *refusedError {
 	tp := b.topics.GetBytes(h.topic)
 	if tp == nil {
 		var e *refusedError
-		if tp, e = b.createForSend(h, it.req); e != nil {
+		if tp, e = b.createForSend(h); e != nil {
 			return e
 		}
 	}
@@ -143,7 +143,7 @@ func (b *Broker) sendTopic(it *sendItem) *refusedError {
 }
 
 // createForSend creates the topic of a send by the rules of auto-creation.
-func (b *Broker) createForSend(h *sendHeader, r *server.Request) (*topic, *refusedError) {
+func (b *Broker) createForSend(h *sendHeader) (*topic, *refusedError) {
 	name := string(h.topic)
 	if err := message.ValidateTopic(name); err != nil {
 		return nil, asRefused(err)

@@ -39,8 +39,14 @@ var requiredSend = [...]struct {
 	short byte
 	name  string
 }{
-	{'a', "producerGroup"}, {'b', "topic"}, {'c', "defaultTopic"}, {'d', "defaultTopicQueueNums"}, {'e', "queueId"},
-	{'f', "sysFlag"}, {'g', "bornTimestamp"}, {'h', "flag"},
+	{'a', "producerGroup"},
+	{'b', "topic"},
+	{'c', "defaultTopic"},
+	{'d', "defaultTopicQueueNums"},
+	{'e', "queueId"},
+	{'f', "sysFlag"},
+	{'g', "bornTimestamp"},
+	{'h', "flag"},
 }
 
 // decode reads the fields in one pass without allocating.

@@ -10,16 +10,15 @@ import (
 // sendProps is what the broker needs to know of a message's properties, found
 // in one pass. Values alias the raw text.
 type sendProps struct {
-	uniqKey   []byte
-	delay     []byte
-	timer     string // name of a timer property, "" for none
-	lite      bool
-	prepared  bool // TRAN_MSG=true
-	noWait    bool // WAIT=false
-	replaced  bool // holds a property that the broker removes or sets itself
-	hasKeys   bool
-	dispatch  bool // INNER_MULTI_DISPATCH
-	transient bool
+	uniqKey  []byte
+	delay    []byte
+	timer    string // name of a timer property, "" for none
+	lite     bool
+	prepared bool // TRAN_MSG=true
+	noWait   bool // WAIT=false
+	replaced bool // holds a property that the broker removes or sets itself
+	hasKeys  bool
+	dispatch bool // INNER_MULTI_DISPATCH
 }
 
 // scanProps reads the raw properties of a message.

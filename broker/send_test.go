@@ -237,11 +237,11 @@ func TestOnewaySend(t *testing.T) {
 // goes to the dead letters.
 func TestRetrySendGoesToDLQ(t *testing.T) {
 	r := start(t, testConfig(t.TempDir()))
-	send := func(times int32, max *int32, props string) *remoting.Command {
+	send := func(times int32, most *int32, props string) *remoting.Command {
 		h := sendHeaderOf("%RETRY%G", 0, props)
 		h.ReconsumeTimes = times
-		if max != nil {
-			h.MaxReconsumeTimes = remoting.Some(*max)
+		if most != nil {
+			h.MaxReconsumeTimes = remoting.Some(*most)
 		}
 		return r.call(remoting.ReqSendMessageV2, h, []byte(fmt.Sprint("t", times)))
 	}

@@ -133,7 +133,8 @@ func (b *Broker) bind(m *server.Mux, s *service) {
 	class := b.classes.of(s.stage)
 	switch {
 	case s.batch != nil:
-		m.HandleBatch(s.code, class, b.batchOf(s))
+		// One function value for all: their codes share batches.
+		m.HandleBatch(s.code, class, b.sendHandler)
 	case s.try != nil:
 		m.HandleInlineOr(s.code, func(r *server.Request) bool { return s.try(b, r) }, class, func(r *server.Request) { s.handle(b, r) })
 	case s.stage == inline:
@@ -141,12 +142,6 @@ func (b *Broker) bind(m *server.Mux, s *service) {
 	default:
 		m.Handle(s.code, class, func(r *server.Request) { s.handle(b, r) })
 	}
-}
-
-// batchOf gives equal batch handlers the same function value, so that their
-// codes share batches.
-func (b *Broker) batchOf(s *service) func([]*server.Request) {
-	return b.sendHandler
 }
 
 // CompatibilityTable is the broker's part of docs/compatibility.md: each request

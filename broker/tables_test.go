@@ -100,7 +100,9 @@ func TestGroupPutDeleteForbid(t *testing.T) {
 		t.Errorf("a lite group: %v", err)
 	}
 	g.SetForbidden("G", "T", true, func(err error) { done <- err })
-	<-done
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
 	if !g.Forbidden([]byte("G"), []byte("T")) || g.Forbidden([]byte("G"), []byte("U")) {
 		t.Error("what is forbidden is wrong")
 	}
@@ -109,14 +111,18 @@ func TestGroupPutDeleteForbid(t *testing.T) {
 		t.Error("the group was not loaded as it was saved")
 	}
 	g.SetForbidden("G", "T", false, func(err error) { done <- err })
-	<-done
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
 	if g.Forbidden([]byte("G"), []byte("T")) || len(g.All().ForbiddenTable) != 0 {
 		t.Error("still forbidden")
 	}
 	if !g.Delete("G", func(err error) { done <- err }) {
 		t.Error("G was not there")
 	}
-	<-done
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
 	if newTestGroups(t, path, true).Get("G") != nil {
 		t.Error("G came back")
 	}

@@ -23,11 +23,8 @@ const maxTopics = 200_000
 // saved.
 type topic struct {
 	remoting.TopicConfig
-	name  []byte
-	saved atomic.Bool // topics.json on disk holds it
-	// lastQueue spreads sends without a queue.
-	lastQueue atomic.Uint32
-
+	name           []byte
+	saved          atomic.Bool // topics.json on disk holds it
 	puts, putBytes *stats.Counter
 }
 

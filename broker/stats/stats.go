@@ -68,14 +68,20 @@ type Item struct {
 	AvgPT float64 // units an event
 }
 
-// Minute, Hour and Day report the windows.
-func (c *Counter) Minute() Item { c.mu.Lock(); defer c.mu.Unlock(); return c.mu.minute.item() }
+// Minute reports the last minute.
+func (c *Counter) Minute() Item { return c.read(&c.mu.minute) }
 
 // Hour reports the last hour.
-func (c *Counter) Hour() Item { c.mu.Lock(); defer c.mu.Unlock(); return c.mu.hour.item() }
+func (c *Counter) Hour() Item { return c.read(&c.mu.hour) }
 
 // Day reports the last day.
-func (c *Counter) Day() Item { c.mu.Lock(); defer c.mu.Unlock(); return c.mu.day.item() }
+func (c *Counter) Day() Item { return c.read(&c.mu.day) }
+
+func (c *Counter) read(w *window) Item {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return w.item()
+}
 
 type snapshot struct {
 	at           time.Time

@@ -2,6 +2,7 @@ package props
 
 import (
 	"encoding"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -160,7 +161,7 @@ func parseInt(text string, bits int) (int64, error) {
 	if err == nil {
 		return n, nil
 	}
-	if ne, ok := err.(*strconv.NumError); ok && ne.Err == strconv.ErrRange {
+	if errors.Is(err, strconv.ErrRange) {
 		return 0, fmt.Errorf("%q is out of range (%d bit)", text, bits)
 	}
 	return 0, withCommentHint(fmt.Errorf("%q is no whole number", text), text)
