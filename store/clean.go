@@ -95,6 +95,9 @@ func (c *cleaner) expireLog(ctx context.Context) error {
 func (c *cleaner) expireBatch(ctx context.Context, now time.Time, force bool) (removed int, err error) {
 	s := c.s
 	for removed < s.cfg.DeleteFileBatchMax {
+		if err := c.cover(); err != nil && !force {
+			return removed, err
+		}
 		res, err := s.log.Expire(commitlog.ExpireRules{
 			Now: now, Reserved: time.Duration(s.cfg.FileReservedHours) * time.Hour, Force: force, MaxFiles: 1,
 		})
@@ -117,6 +120,17 @@ func (c *cleaner) expireBatch(ctx context.Context, now time.Time, force bool) (r
 		}
 	}
 	return removed, nil
+}
+
+// cover brings the checkpoint behind the oldest file: what the queues lack after a crash must be in the log. Queues that
+// cannot be made durable any more have to be built again anyway.
+func (c *cleaner) cover() error {
+	s := c.s
+	files, err := s.log.Files()
+	if err != nil || len(files) < 2 || s.queuesFailed.Load() || s.checkpointed.Load() >= files[1].Start {
+		return err
+	}
+	return s.checkpoint(false)
 }
 
 // reportIdle says why nothing goes although the disk fills up (N025).

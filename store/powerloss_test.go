@@ -33,7 +33,7 @@ import (
 const (
 	powerLossSeedsEnv = "MQX_POWERLOSS_SEEDS"
 	powerLossSeedEnv  = "MQX_POWERLOSS_SEED"
-	powerLossSeeds    = 300 // a minute of a slow core, race detector and all
+	powerLossSeeds    = 100 // the `crash` step of CI takes ten times as many
 )
 
 // powerSlots is the number of slots of index files: few, so that chains are long.

@@ -136,7 +136,11 @@ func (q *queue) lastEnd() int64 {
 }
 
 // checkRanges refuses a log and queues that cannot belong together: a moved path, a directory of another store (N009).
-func (s *Store) checkRanges() error {
+//
+// Two cases only look like that. Files of the log go when queues and checkpoint are durable behind them: then the newest
+// unit may lie in the file before the first one. And while nothing was ever durable, a loss of power may leave queues
+// and take the log; ckpt then says zero.
+func (s *Store) checkRanges(ckpt *Checkpoint) error {
 	files, err := s.log.Files()
 	if err != nil {
 		return err
@@ -162,8 +166,13 @@ func (s *Store) checkRanges() error {
 			first = 0
 		}
 	}
-	if !some || len(files) > 0 && last > logMin && first < logEnd {
+	switch {
+	case !some, len(files) > 0 && last > logMin-s.log.FileSize() && first < logEnd:
 		return nil
+	case ckpt != nil && ckpt.LogicsPhysOffset == 0 && ckpt.LogicsTime == 0 && ckpt.PhysicTime == 0:
+		if _, dirty := readPID(s.cfg.FS, s.cfg.RootDir); dirty {
+			return nil
+		}
 	}
 	logText := "is empty"
 	if len(files) > 0 {

@@ -211,7 +211,11 @@ func (s *Store) load(r *recovery) error {
 	if err := s.loadQueues(r.broken); err != nil {
 		return err
 	}
-	if err := s.checkRanges(); err != nil {
+	known := &ckpt
+	if !ok || !ckpt.plausible() {
+		known = nil
+	}
+	if err := s.checkRanges(known); err != nil {
 		return err
 	}
 	if err := s.deleted.load(c.FS, c.RootDir); err != nil {
@@ -223,7 +227,7 @@ func (s *Store) load(r *recovery) error {
 	if err != nil {
 		return err
 	}
-	if (!ok || !ckpt.plausible()) && len(files) > 0 {
+	if known == nil && len(files) > 0 {
 		s.find(Finding{FindCheckpoint, "checkpoint", -1, "it is missing or cannot be true; the log is searched further back"})
 		r.ckpt, r.noCheckpoint = Checkpoint{}, true
 	}
