@@ -196,3 +196,24 @@ func BenchmarkEchoCall(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkReplyBody: what a pull of 32 messages of 1 KiB costs to send.
+func BenchmarkReplyBody(b *testing.B) {
+	body := make([]byte, 64<<10)
+	m := server.NewMux()
+	m.Handle(11, startClass(b, server.ClassConfig{Name: "pull", Workers: 4, Queue: 10000}), func(r *server.Request) {
+		var parts [32][]byte
+		for i := range parts {
+			parts[i] = body[i<<11:][:1024]
+		}
+		var resp remoting.Command
+		r.ReplyBody(&resp, parts[:], nil)
+	})
+	s := start(b, server.Config{}, m)
+	b.ReportAllocs()
+	b.SetBytes(32 << 10)
+	b.ResetTimer()
+	cpu := cpuTime()
+	rawLoad(b, s.Addr().String(), 4, 2, 11)
+	reportCPU(b, cpu)
+}

@@ -25,7 +25,7 @@ const (
 	// maxIovec is the most slices of one writev; the system's limit is 1024.
 	maxIovec = 1000
 	// keptIovec is what a connection keeps of its scratch for writev.
-	keptIovec = 64
+	keptIovec = 128
 	// maxFlushRounds is how often one goroutine writes what others append
 	// meanwhile, before it leaves the rest to a goroutine of its own.
 	maxFlushRounds = 16
@@ -122,6 +122,7 @@ type loopConn struct {
 		spill   []byte // the rest of a frame, goes before Conn.out.buf
 		held    int64  // bytes in gnet's buffer when the loop looked last
 		iov     [][]byte
+		vecs    vectors
 	}
 	fd    int  // owned by wmu, -1 once closed
 	woken bool // the loop will look; owned by Conn.out
@@ -436,7 +437,7 @@ func (t *loopConn) writev(c *Conn, iov [][]byte) (writes int, err error) {
 		for _, p := range batch {
 			want += len(p)
 		}
-		n, err := unix.Writev(t.fd, batch)
+		n, err := t.wmu.vecs.writev(t.fd, batch)
 		writes++
 		if err == unix.EAGAIN || err == unix.EINTR {
 			n, err = 0, nil
