@@ -124,26 +124,18 @@ func (t *table) register(r registration, rl rules, now time.Time) (registered, e
 		return registered{}, err
 	}
 	self := replica{r.cluster, r.addr}
-	topics := r.body.Topics.TopicConfigTable
 	b := t.brokers[r.name]
-	if b != nil {
-		if t.outdated(b, r) {
-			t.dropAddr(b, r.addr, r.id)
-			t.forget(self)
-			return registered{ignored: true}, nil
-		}
+	if b != nil && t.outdated(b, r) {
+		t.dropAddr(b, r.addr, r.id)
+		t.leaveOldName(self, r.name, rl)
+		t.forget(self)
+		return registered{ignored: true}, nil
 	}
-	if (b == nil || b.addrs[r.id] == "") && len(topics) == 1 && !r.completeTopics {
+	if (b == nil || b.addrs[r.id] == "") && len(r.body.Topics.TopicConfigTable) == 1 && !r.completeTopics {
 		return registered{}, errNotRegistered
 	}
-	if b == nil {
-		b = &brokerEntry{name: r.name, cluster: r.cluster, addrs: map[int64]string{}, topics: map[string]struct{}{}}
-		t.brokers[r.name] = b
-	}
-	if t.clusters[r.cluster] == nil {
-		t.clusters[r.cluster] = map[string]struct{}{}
-	}
-	t.clusters[r.cluster][r.name] = struct{}{}
+	t.leaveOldName(self, r.name, rl)
+	b = t.brokerFor(r)
 
 	acting := r.actingMaster.OK && r.actingMaster.Value
 	routeChanged := b.actingMaster != acting || b.zone != r.zone
@@ -175,6 +167,43 @@ func (t *table) register(r registration, rl rules, now time.Time) (registered, e
 		res.notice = newMinIDNotice(b.addrs, "", r.haAddr)
 	}
 	return res, nil
+}
+
+// leaveOldName lets a process go that was known under another broker name.
+func (t *table) leaveOldName(self replica, name string, rl rules) {
+	if l := t.live[self]; l != nil && l.name != name {
+		t.depart([]departure{{replica: self, name: l.name, id: l.id}}, rl)
+	}
+}
+
+// brokerFor is the entry of a broker name, made if need be, in the cluster that it
+// registers for. A name with replicas in two clusters stays with the first.
+func (t *table) brokerFor(r registration) *brokerEntry {
+	b := t.brokers[r.name]
+	if b == nil {
+		b = &brokerEntry{name: r.name, cluster: r.cluster, addrs: map[int64]string{}, topics: map[string]struct{}{}}
+		t.brokers[r.name] = b
+	}
+	if b.cluster != r.cluster && len(b.addrs) == 1 && b.addrs[r.id] != "" {
+		t.leaveCluster(b.name, b.cluster)
+		if old := (replica{b.cluster, r.addr}); t.live[old] != nil && t.live[old].name == b.name {
+			t.forget(old)
+		}
+		b.cluster = r.cluster
+		t.touchBroker(b)
+	}
+	if t.clusters[r.cluster] == nil {
+		t.clusters[r.cluster] = map[string]struct{}{}
+	}
+	t.clusters[r.cluster][r.name] = struct{}{}
+	return b
+}
+
+func (t *table) leaveCluster(broker, cluster string) {
+	delete(t.clusters[cluster], broker)
+	if len(t.clusters[cluster]) == 0 {
+		delete(t.clusters, cluster)
+	}
 }
 
 func (t *table) checkRegistration(r registration) error {
@@ -295,9 +324,14 @@ func (t *table) takeLiveness(self replica, r registration, prev *liveEntry, now 
 
 // forget ends the life of a replica without touching routes.
 func (t *table) forget(self replica) {
-	if l := t.live[self]; l != nil {
-		t.unlinkConn(l.conn, self)
-		delete(t.live, self)
+	l := t.live[self]
+	if l == nil {
+		return
+	}
+	t.unlinkConn(l.conn, self)
+	delete(t.live, self)
+	if b := t.brokers[l.name]; b != nil && len(l.filters) > 0 {
+		t.touchBroker(b)
 	}
 }
 

@@ -13,9 +13,12 @@ type departure struct {
 func (t *table) depart(ds []departure, rl rules) []*minIDNotice {
 	var notices []*minIDNotice
 	for _, d := range ds {
+		if l := t.live[d.replica]; l != nil {
+			d.name, d.id = l.name, l.id // what it registered as counts
+		}
 		t.forget(d.replica)
 		b := t.brokers[d.name]
-		if b == nil {
+		if b == nil || t.livesElsewhere(d) {
 			continue
 		}
 		wasMin := len(b.addrs) > 0 && d.id == minID(b.addrs)
@@ -27,7 +30,7 @@ func (t *table) depart(ds []departure, rl rules) []*minIDNotice {
 			}
 		}
 		if len(b.addrs) == 0 {
-			t.removeBroker(b, d.cluster)
+			t.removeBroker(b)
 			continue
 		}
 		if removed {
@@ -41,17 +44,25 @@ func (t *table) depart(ds []departure, rl rules) []*minIDNotice {
 	return notices
 }
 
+// livesElsewhere reports whether the same address is alive as a replica of the same
+// name in another cluster: the process moved.
+func (t *table) livesElsewhere(d departure) bool {
+	for cluster := range t.clusters {
+		if l := t.live[replica{cluster, d.addr}]; l != nil && l.name == d.name {
+			return true
+		}
+	}
+	return false
+}
+
 // removeBroker removes a broker name with all its queues.
-func (t *table) removeBroker(b *brokerEntry, cluster string) {
+func (t *table) removeBroker(b *brokerEntry) {
 	for name := range b.topics {
 		t.removeQueues(name, b.name)
 	}
 	delete(t.brokers, b.name)
-	for _, c := range [...]string{cluster, b.cluster} {
-		delete(t.clusters[c], b.name)
-		if len(t.clusters[c]) == 0 {
-			delete(t.clusters, c)
-		}
+	for c := range t.clusters { // it may have had replicas in several
+		t.leaveCluster(b.name, c)
 	}
 }
 

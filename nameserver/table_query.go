@@ -54,7 +54,7 @@ func (b *brokerEntry) data() remoting.BrokerData {
 
 func (t *table) addFilters(r *remoting.TopicRouteData, b *brokerEntry) {
 	for _, addr := range b.addrs {
-		if l := t.live[replica{b.cluster, addr}]; l != nil && len(l.filters) > 0 {
+		if l := t.live[replica{b.cluster, addr}]; l != nil && l.name == b.name && len(l.filters) > 0 {
 			r.FilterServerTable[addr] = l.filters
 		}
 	}
