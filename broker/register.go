@@ -232,8 +232,10 @@ func (r *registrar) Tried(ctx context.Context) {
 
 // Close ends the registrations and says goodbye to all name servers at once.
 func (r *registrar) Close() {
+	r.mu.Lock()
+	r.stop() // under the lock: SetServers starts nothing after it
+	r.mu.Unlock()
 	targets := r.all()
-	r.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), unregisterTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
