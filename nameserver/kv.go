@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"mqx/internal/fastjson"
 	"mqx/internal/jsonfile"
@@ -23,18 +24,14 @@ const (
 	maxKVValueLen = 64 << 10
 )
 
-// kvTable is the one thing a name server remembers: namespace -> key -> value. It is
-// written to its file before a change is answered (docs/wire/nameserver.md, "Key-value
-// table"). Safe to share.
+// kvTable is the one thing a name server remembers: namespace -> key -> value. A change
+// is written to the file, then seen by readers, then answered (docs/wire/nameserver.md,
+// "Key-value table"). Safe to share; reading never waits.
 type kvTable struct {
-	fs   vfs.FS
-	path string
-
-	mu struct {
-		sync.RWMutex
-		table map[string]map[string]string
-		count int
-	}
+	fs    vfs.FS
+	path  string
+	table atomic.Pointer[map[string]map[string]string] // never changed once it is here
+	mu    sync.Mutex                                   // one change at a time; held while the file is written
 }
 
 // kvFile is the content of kvConfig.json.
@@ -57,36 +54,27 @@ func openKV(fsys vfs.FS, path string, log *slog.Logger) (*kvTable, error) {
 	if src == jsonfile.Backup {
 		log.Warn("key-value table loaded from its backup", "path", path)
 	}
-	t.mu.table = f.ConfigTable
-	if t.mu.table == nil {
-		t.mu.table = map[string]map[string]string{}
+	if f.ConfigTable == nil {
+		f.ConfigTable = map[string]map[string]string{}
 	}
-	for ns, kvs := range t.mu.table {
-		if kvs == nil {
-			t.mu.table[ns] = map[string]string{}
-		}
-		t.mu.count += len(kvs)
-	}
+	t.table.Store(&f.ConfigTable)
 	return t, nil
 }
 
 // get returns one value.
 func (t *kvTable) get(namespace, key string) (string, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	v, ok := t.mu.table[namespace][key]
+	v, ok := (*t.table.Load())[namespace][key]
 	return v, ok
 }
 
-// namespace returns a copy of all keys of a namespace; nil when it has none.
+// namespace returns all keys of a namespace, which must not be changed; nil when it has
+// none.
 func (t *kvTable) namespace(name string) map[string]string {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	kvs := t.mu.table[name]
+	kvs := (*t.table.Load())[name]
 	if len(kvs) == 0 {
 		return nil
 	}
-	return maps.Clone(kvs)
+	return kvs
 }
 
 // put sets a value and returns when it is durable.
@@ -101,56 +89,50 @@ func (t *kvTable) put(namespace, key, value string) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old, had := t.mu.table[namespace][key]
+	table := *t.table.Load()
+	old, had := table[namespace][key]
 	if had && old == value {
 		return nil
 	}
-	if !had && t.mu.count >= maxKVEntries {
+	count := 0
+	for _, kvs := range table {
+		count += len(kvs)
+	}
+	if !had && count >= maxKVEntries {
 		return fmt.Errorf("cannot put key %q: the limit of %d entries is reached", key, maxKVEntries)
 	}
-	if t.mu.table[namespace] == nil {
-		t.mu.table[namespace] = map[string]string{}
-	}
-	t.mu.table[namespace][key] = value
-	if err := t.save(); err != nil {
-		if had {
-			t.mu.table[namespace][key] = old
-		} else {
-			delete(t.mu.table[namespace], key)
-		}
-		return err
-	}
-	if !had {
-		t.mu.count++
-	}
-	return nil
+	return t.change(namespace, func(kvs map[string]string) { kvs[key] = value })
 }
 
 // remove deletes a key, absent or not, and returns when that is durable.
 func (t *kvTable) remove(namespace, key string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old, had := t.mu.table[namespace][key]
-	if !had {
+	if _, had := (*t.table.Load())[namespace][key]; !had {
 		return nil
 	}
-	delete(t.mu.table[namespace], key)
-	if err := t.save(); err != nil {
-		t.mu.table[namespace][key] = old
-		return err
-	}
-	t.mu.count--
-	return nil
+	return t.change(namespace, func(kvs map[string]string) { delete(kvs, key) })
 }
 
-// save writes the file; t.mu is held.
-func (t *kvTable) save() error {
-	data, err := fastjson.Marshal(kvFile{ConfigTable: t.mu.table})
+// change applies f to a copy of a namespace, saves and publishes the result; t.mu is held.
+func (t *kvTable) change(namespace string, f func(kvs map[string]string)) error {
+	next := maps.Clone(*t.table.Load())
+	kvs := maps.Clone(next[namespace])
+	if kvs == nil {
+		kvs = map[string]string{}
+	}
+	f(kvs)
+	next[namespace] = kvs
+	data, err := fastjson.Marshal(kvFile{ConfigTable: next})
 	if err != nil {
 		return fmt.Errorf("cannot encode key-value table: %w", err)
 	}
 	if err := t.fs.MkdirAll(filepath.Dir(t.path)); err != nil {
 		return fmt.Errorf("cannot save key-value table %q: %w", t.path, err)
 	}
-	return jsonfile.Save(t.fs, t.path, data)
+	if err := jsonfile.Save(t.fs, t.path, data); err != nil {
+		return err
+	}
+	t.table.Store(&next)
+	return nil
 }
