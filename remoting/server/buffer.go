@@ -9,7 +9,7 @@ import (
 // Size classes of the pooled input buffers: powers of two. Larger buffers are
 // left to the garbage collector.
 const (
-	minBufferBits = 10 // 1 KiB
+	minBufferBits = 9  // 512 bytes
 	maxBufferBits = 20 // 1 MiB
 )
 

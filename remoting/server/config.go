@@ -14,10 +14,10 @@ import (
 const (
 	DefaultIdleTimeout      = 120 * time.Second
 	DefaultFirstByteTimeout = 5 * time.Second
-	DefaultOutboundSoft     = 1 << 20
+	DefaultOutboundSoft     = 512 << 10
 	DefaultOutboundHard     = 32 << 20
-	DefaultOutboundTotal    = 128 << 20
-	DefaultInboundTotal     = 128 << 20
+	DefaultOutboundTotal    = 64 << 20
+	DefaultInboundTotal     = 64 << 20
 )
 
 // Config of a Server. The zero value of a field means its default.

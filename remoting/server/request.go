@@ -22,9 +22,10 @@ type Request struct {
 	frame    []byte
 	scope    *scope
 	gen      uint64
-	life     atomic.Uint64 // counts the lives of a pooled Request, bit 0 is set while one lasts
-	alone    bool          // the only frame of its read
-	broken   bool          // a handler panicked with it: never reused
+	life     atomic.Uint64    // counts the lives of a pooled Request, bit 0 is set while one lasts
+	out      remoting.Command // scratch of ReplyBody
+	alone    bool             // the only frame of its read
+	broken   bool             // a handler panicked with it: never reused
 }
 
 var requestPool = sync.Pool{New: func() any { return new(Request) }}
@@ -48,13 +49,15 @@ func (r *Request) Received() time.Time { return r.received }
 func (r *Request) Alone() bool { return r.alone }
 
 // Detach copies the request's own bytes out of the buffer that it shares with
-// the other requests of its read, so that keeping it does not keep those.
+// the other requests of its read, so that keeping it does not keep those, and
+// takes it out of Config.InboundTotal: who keeps requests bounds their number.
 // Slices taken from Fields or Body before are invalid afterwards.
 func (r *Request) Detach() {
-	if r.buf == nil || cap(r.buf.b) <= max(2*len(r.frame), 1<<minBufferBits) {
+	parked := &r.conn.srv.gauges.parked
+	if r.buf.gauge == parked {
 		return
 	}
-	own := newInbuf(len(r.frame), &r.conn.srv.gauges.inbound)
+	own := newInbuf(len(r.frame), parked)
 	own.b = append(own.b, r.frame...)
 	old := r.buf
 	r.buf, r.frame = own, own.b
@@ -98,10 +101,11 @@ func (r *Request) ReplyBody(resp *remoting.Command, parts [][]byte, release func
 		return
 	}
 	if !r.IsOneway() {
-		out := *resp
-		out.Body = nil
-		r.address(&out)
-		r.conn.writeParts(&out, parts)
+		r.out = *resp
+		r.out.Body = nil
+		r.address(&r.out)
+		r.conn.writeParts(&r.out, parts)
+		r.out = remoting.Command{}
 	}
 	r.free()
 }

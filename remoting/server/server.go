@@ -139,12 +139,13 @@ func (s *Server) Drain(ctx context.Context) error {
 	t := time.NewTicker(drainPoll)
 	defer t.Stop()
 	for {
-		if s.gauges.inbound.Load() == 0 && s.allSent() {
+		inFlight := s.gauges.inbound.Load() + s.gauges.parked.Load()
+		if inFlight == 0 && s.allSent() {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("cannot finish the requests in flight (%d bytes of them): %w", s.gauges.inbound.Load(), ctx.Err())
+			return fmt.Errorf("cannot finish the requests in flight (%d bytes of them): %w", inFlight, ctx.Err())
 		case <-t.C:
 		}
 	}

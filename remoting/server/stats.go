@@ -25,6 +25,7 @@ type Stats struct {
 	Reads         uint64 // system calls, or TLS reads
 	Writes        uint64
 	Inbound       int64 // bytes of requests that wait or run and of incomplete frames
+	Parked        int64 // bytes of requests that were detached
 	Outbound      int64 // bytes that peers do not take
 }
 
@@ -46,6 +47,7 @@ type counters struct {
 type gauges struct {
 	inbound  atomic.Int64 // buffers of requests that wait or run
 	partial  atomic.Int64 // incomplete frames
+	parked   atomic.Int64 // requests that were detached
 	outbound atomic.Int64 // what peers do not take
 }
 
@@ -76,6 +78,7 @@ func (s *Server) Stats() Stats {
 		GoAway: k.goAway.Load(), Panics: k.panics.Load(), DoubleReplies: k.doubleReplies.Load(),
 		BytesIn: k.bytesIn.Load(), BytesOut: k.bytesOut.Load(), Reads: k.reads.Load(), Writes: k.writes.Load(),
 		Inbound:  s.gauges.inbound.Load() + s.gauges.partial.Load(),
+		Parked:   s.gauges.parked.Load(),
 		Outbound: s.gauges.outbound.Load(),
 	}
 	for i := range st.Connections {
