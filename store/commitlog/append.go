@@ -139,6 +139,9 @@ func (l *Log) stage(a *Append, store int64) error {
 	if err := l.checkSizes(a); err != nil {
 		return err
 	}
+	if err := l.clearDirty(); err != nil { // of an item before in the same call
+		return err
+	}
 	if err := l.makeRoom(n); err != nil {
 		return err
 	}

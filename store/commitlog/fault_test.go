@@ -126,6 +126,46 @@ func TestPartOfAFailedWriteDoesNotComeToLife(t *testing.T) {
 	}
 }
 
+// What a failed write may have left is cleared before anything else is written, also by the rest of the same call: else
+// the clearing would come later, over a record that was acknowledged in between.
+func TestFailedWriteIsClearedBeforeTheNextOfTheSameCall(t *testing.T) {
+	x := newFixture(t, 8<<20)
+	mem := x.fs.(*vfs.Mem)
+	l := x.open()
+	var c commitlog.Counter
+	mustAppend(t, l, one(t, 1000, &c))
+	writes := 0
+	mem.Inject(func(op vfs.Op) error {
+		if op.Kind != vfs.OpWrite {
+			return nil
+		}
+		switch writes++; writes {
+		case 1: // the first item
+			return &vfs.ShortWrite{N: 600, Err: syscall.EIO}
+		case 2: // clearing what it left
+			return syscall.EIO
+		}
+		return nil
+	})
+	// The first item is so large that it is written before the others get their place.
+	as := []*commitlog.Append{one(t, 2<<20, &c), one(t, 300, &c), one(t, 400, &c)}
+	l.AppendBatch(as)
+	if as[0].Err == nil {
+		t.Fatal("the failed write counts as done")
+	}
+	mem.Inject(nil)
+	mustAppend(t, l, one(t, 500, &c))
+	want := 2 // the first record and the last
+	for _, a := range as {
+		if a.Err == nil {
+			want++
+		}
+	}
+	if got, end := walk(t, l, 0, commitlog.WalkOptions{VerifyBody: true}); len(got) != want {
+		t.Fatalf("%d records readable of %d acknowledged; %+v", len(got), want, end)
+	}
+}
+
 // A full volume: refused before anything is assigned, accepted again by itself.
 func TestFullVolume(t *testing.T) {
 	x := newFixture(t, 64<<10)
