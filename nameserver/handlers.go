@@ -15,35 +15,51 @@ func (s *Server) newMux() *server.Mux {
 	m := server.NewMux()
 	m.HandleInlineOr(remoting.ReqGetRouteInfoByTopic, s.tryRoute, s.classes.route, s.handleRoute)
 	m.HandleBatch(remoting.ReqUnregisterBroker, s.classes.unregister, s.handleUnregister)
-	for code, h := range map[int32]func(*server.Request) (*remoting.Command, error){
-		remoting.ReqRegisterBroker:                s.registerBroker,
-		remoting.ReqBrokerHeartbeat:               s.brokerHeartbeat,
-		remoting.ReqQueryDataVersion:              s.queryDataVersion,
-		remoting.ReqGetBrokerClusterInfo:          s.clusterInfo,
-		remoting.ReqGetBrokerMemberGroup:          s.memberGroup,
-		remoting.ReqWipeWritePermOfBroker:         s.wipeWritePerm,
-		remoting.ReqAddWritePermOfBroker:          s.addWritePerm,
-		remoting.ReqDeleteTopicInNamesrv:          s.deleteTopic,
-		remoting.ReqRegisterTopicInNamesrv:        s.registerTopic,
-		remoting.ReqGetAllTopicListFromNameServer: s.allTopics,
-		remoting.ReqGetSystemTopicListFromNS:      s.systemTopics,
-		remoting.ReqGetTopicsByCluster:            s.clusterTopics,
-		remoting.ReqGetUnitTopicList:              s.flaggedTopics(func(f int32) bool { return f&flagUnit != 0 }),
-		remoting.ReqGetHasUnitSubTopicList:        s.flaggedTopics(func(f int32) bool { return f&flagUnitSub != 0 }),
-		remoting.ReqGetHasUnitSubUnUnitTopicList: s.flaggedTopics(func(f int32) bool {
-			return f&flagUnit == 0 && f&flagUnitSub != 0
-		}),
-		remoting.ReqPutKVConfig:          s.putKV,
-		remoting.ReqGetKVConfig:          s.getKV,
-		remoting.ReqDeleteKVConfig:       s.deleteKV,
-		remoting.ReqGetKVListByNamespace: s.listKV,
-		remoting.ReqUpdateNamesrvConfig:  s.updateConfig,
-		remoting.ReqGetNamesrvConfig:     s.getConfig,
-	} {
-		m.Handle(code, s.classes.rest, func(r *server.Request) { answer(r, h) })
+	for _, sv := range services {
+		if sv.handle != nil {
+			m.Handle(sv.code, s.classes.rest, func(r *server.Request) { answer(r, s, sv.handle) })
+		}
 	}
 	return m
 }
+
+// service is a request that is answered: by handle, or as newMux says where that is nil.
+type service struct {
+	code   int32
+	handle func(*Server, *server.Request) (*remoting.Command, error)
+	remark string // what there is to say about it, for docs/compatibility.md
+}
+
+var services = []service{
+	{remoting.ReqPutKVConfig, (*Server).putKV, "durable when it is answered; " + kvLimits},
+	{remoting.ReqGetKVConfig, (*Server).getKV, ""},
+	{remoting.ReqDeleteKVConfig, (*Server).deleteKV, "durable when it is answered"},
+	{remoting.ReqRegisterBroker, (*Server).registerBroker, "the extra field `completeTopics` takes topics that are missing out of the routes at once; " + registerLimits},
+	{remoting.ReqUnregisterBroker, nil, "takes effect before it is answered; those that wait are taken together"},
+	{remoting.ReqGetRouteInfoByTopic, nil, "answered on the event loop from ready answers"},
+	{remoting.ReqGetBrokerClusterInfo, (*Server).clusterInfo, ""},
+	{remoting.ReqWipeWritePermOfBroker, (*Server).wipeWritePerm, ""},
+	{remoting.ReqGetAllTopicListFromNameServer, (*Server).allTopics, ""},
+	{remoting.ReqDeleteTopicInNamesrv, (*Server).deleteTopic, ""},
+	{remoting.ReqRegisterTopicInNamesrv, (*Server).registerTopic, ""},
+	{remoting.ReqGetKVListByNamespace, (*Server).listKV, ""},
+	{remoting.ReqGetTopicsByCluster, (*Server).clusterTopics, ""},
+	{remoting.ReqGetSystemTopicListFromNS, (*Server).systemTopics, ""},
+	{remoting.ReqGetUnitTopicList, flaggedTopics(func(f int32) bool { return f&flagUnit != 0 }), ""},
+	{remoting.ReqGetHasUnitSubTopicList, flaggedTopics(func(f int32) bool { return f&flagUnitSub != 0 }), ""},
+	{remoting.ReqGetHasUnitSubUnUnitTopicList, flaggedTopics(func(f int32) bool { return f&flagUnit == 0 && f&flagUnitSub != 0 }), ""},
+	{remoting.ReqUpdateNamesrvConfig, (*Server).updateConfig, "all keys of a request or none; only changed keys are written to the file; the answer's remark says what is active now and what after a restart"},
+	{remoting.ReqGetNamesrvConfig, (*Server).getConfig, "keys of mqx's own besides Apache's"},
+	{remoting.ReqQueryDataVersion, (*Server).queryDataVersion, ""},
+	{remoting.ReqAddWritePermOfBroker, (*Server).addWritePerm, "other permission bits stay (Apache sets exactly read and write)"},
+	{remoting.ReqGetBrokerMemberGroup, (*Server).memberGroup, ""},
+	{remoting.ReqBrokerHeartbeat, (*Server).brokerHeartbeat, ""},
+}
+
+var (
+	kvLimits       = fmt.Sprintf("at most %d entries, values of at most %d bytes", maxKVEntries, maxKVValueLen)
+	registerLimits = fmt.Sprintf("at most %d broker names with %d replicas each, %d topics", maxBrokerNames, maxReplicas, maxTopics)
+)
 
 // codeError is an answer with a code of its own and a remark.
 type codeError struct {
@@ -55,8 +71,8 @@ func (e *codeError) Error() string { return e.remark }
 
 // answer runs a handler and writes what it returns; an error becomes SYSTEM_ERROR, or
 // the code that it names.
-func answer(r *server.Request, h func(*server.Request) (*remoting.Command, error)) {
-	resp, err := h(r)
+func answer(r *server.Request, s *Server, handle func(*Server, *server.Request) (*remoting.Command, error)) {
+	resp, err := handle(s, r)
 	var ce *codeError
 	switch {
 	case errors.As(err, &ce):
@@ -116,7 +132,7 @@ func (s *Server) tryRoute(r *server.Request) bool {
 	return true
 }
 
-func (s *Server) handleRoute(r *server.Request) { answer(r, s.route) }
+func (s *Server) handleRoute(r *server.Request) { answer(r, s, (*Server).route) }
 
 func (s *Server) route(r *server.Request) (*remoting.Command, error) {
 	var h remoting.GetRouteInfoHeader

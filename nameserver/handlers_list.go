@@ -40,8 +40,8 @@ func (s *Server) clusterTopics(r *server.Request) (*remoting.Command, error) {
 }
 
 // flaggedTopics lists topics by their system flag.
-func (s *Server) flaggedTopics(has func(flag int32) bool) func(*server.Request) (*remoting.Command, error) {
-	return func(*server.Request) (*remoting.Command, error) {
+func flaggedTopics(has func(flag int32) bool) func(*Server, *server.Request) (*remoting.Command, error) {
+	return func(s *Server, _ *server.Request) (*remoting.Command, error) {
 		if !s.cfg.Load().EnableTopicList {
 			return nil, errDisabled
 		}

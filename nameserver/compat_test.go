@@ -1,0 +1,99 @@
+package nameserver
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"mqx/internal/props"
+	"mqx/remoting"
+)
+
+var update = flag.Bool("update", false, "rewrite the generated tables of docs/compatibility.md")
+
+const compatFile = "../docs/compatibility.md"
+
+// apachesCodes are the requests that Apache's name server 5.5 answers.
+var apachesCodes = []int32{100, 101, 102, 103, 104, 105, 106, 205, 206, 216, 217, 219, 224, 304, 311, 312, 313, 318, 319, 322, 327, 901, 904}
+
+func TestServicesAreApaches(t *testing.T) {
+	var ours []int32
+	for _, s := range services {
+		ours = append(ours, s.code)
+	}
+	if slices.Sort(ours); !slices.Equal(ours, apachesCodes) {
+		t.Errorf("served: %v, Apache serves %v", ours, apachesCodes)
+	}
+}
+
+// The tables of docs/compatibility.md are what the code does. Rewrite them with
+// go test ./nameserver -run TestCompatibilityPage -update
+func TestCompatibilityPage(t *testing.T) {
+	data, err := os.ReadFile(compatFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	for name, table := range map[string]string{"name server requests": requestTable(), "name server configuration": configTable()} {
+		begin, end := fmt.Sprintf("<!-- %s: begin -->\n", name), fmt.Sprintf("<!-- %s: end -->\n", name)
+		i, j := strings.Index(page, begin), strings.Index(page, end)
+		if i < 0 || j < i {
+			t.Fatalf("%s has no place for %q", compatFile, name)
+		}
+		i += len(begin)
+		if page[i:j] == table {
+			continue
+		}
+		if !*update {
+			t.Errorf("the table %q in %s is not what the code does; run go test ./nameserver -run TestCompatibilityPage -update", name, compatFile)
+			continue
+		}
+		page = page[:i] + table + page[j:]
+	}
+	if *update {
+		if err := os.WriteFile(compatFile, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func requestTable() string {
+	var w strings.Builder
+	w.WriteString("| code | request | remark |\n|---|---|---|\n")
+	for _, s := range services {
+		fmt.Fprintf(&w, "| %d | %s | %s |\n", s.code, remoting.RequestName(s.code), s.remark)
+	}
+	return w.String()
+}
+
+func configTable() string {
+	rows := map[string]string{}
+	def := DefaultConfig()
+	def.RocketmqHome = "$ROCKETMQ_HOME"
+	for _, f := range props.Fields(&def) {
+		if strings.HasPrefix(f.Key, "tls.") {
+			continue
+		}
+		rows[f.Key] = fmt.Sprintf("| %s | %s | in force", f.Key, f.String())
+		if slices.Contains(liveKeys, f.Key) {
+			rows[f.Key] += ", also while running"
+		}
+	}
+	rows["rocketmqHome"] = "| rocketmqHome | $ROCKETMQ_HOME | no effect: nothing is read from there"
+	for key, k := range keysWithoutEffect {
+		rows[key] = fmt.Sprintf("| %s | %s | no effect: %s", key, k.value, k.why)
+	}
+	for _, r := range refusals {
+		rows[r.key] = fmt.Sprintf("| %s | false | **stops the start** when it asks for it: %s", r.key, r.why)
+	}
+	var w strings.Builder
+	w.WriteString("| key | default | here |\n|---|---|---|\n")
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		w.WriteString(rows[key] + " |\n")
+	}
+	return w.String()
+}
