@@ -13,7 +13,7 @@ import (
 // Defaults of Config.
 const (
 	DefaultIdleTimeout      = 120 * time.Second
-	DefaultFirstByteTimeout = 5 * time.Second
+	DefaultHandshakeTimeout = 5 * time.Second
 	DefaultOutboundSoft     = 512 << 10
 	DefaultOutboundHard     = 32 << 20
 	DefaultOutboundTotal    = 64 << 20
@@ -40,8 +40,13 @@ type Config struct {
 	// default 120 s. Negative: never.
 	IdleTimeout time.Duration
 	// FirstByteTimeout closes a connection that sends nothing after it was
-	// accepted or that does not finish its TLS handshake, default 5 s.
+	// accepted. The default is IdleTimeout: Apache's clients open connections
+	// to name servers ahead of need, and reopen them when they are closed.
+	// Negative: never.
 	FirstByteTimeout time.Duration
+	// HandshakeTimeout closes a connection that has begun a PROXY header or a
+	// TLS handshake and does not finish it, default 5 s.
+	HandshakeTimeout time.Duration
 	// MaxFrame is the largest frame accepted in bytes, default remoting.MaxFrame.
 	MaxFrame int
 	// OutboundSoft is the number of unsent bytes from which on Conn.Writable
@@ -84,7 +89,10 @@ func (c *Config) setDefaults() {
 		c.IdleTimeout = DefaultIdleTimeout
 	}
 	if c.FirstByteTimeout == 0 {
-		c.FirstByteTimeout = DefaultFirstByteTimeout
+		c.FirstByteTimeout = c.IdleTimeout
+	}
+	if c.HandshakeTimeout <= 0 {
+		c.HandshakeTimeout = DefaultHandshakeTimeout
 	}
 	if c.MaxFrame == 0 {
 		c.MaxFrame = remoting.MaxFrame

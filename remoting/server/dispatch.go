@@ -46,6 +46,9 @@ func (c *Conn) feed(t *turn, data []byte) (err error) {
 	k.reads.Add(1)
 	if !c.in.sniffed {
 		if data, err = c.sniff(data); err != nil || len(data) == 0 {
+			if c.partSince.Load() == 0 {
+				c.partSince.Store(c.srv.since(time.Now())) // of a PROXY header or a handshake
+			}
 			return err
 		}
 	}

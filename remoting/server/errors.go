@@ -18,6 +18,7 @@ const (
 	ReasonApplication   = "closed by handler"
 	ReasonIdle          = "idle for too long"
 	ReasonFirstByte     = "sent nothing after it was accepted"
+	ReasonHandshake     = "did not complete its first bytes"
 	ReasonHalfFrame     = "did not complete a frame"
 	ReasonBadFrame      = "bad frame"
 	ReasonInbound       = "inbound memory is full"

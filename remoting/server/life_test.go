@@ -85,7 +85,7 @@ func TestSharedLimits(t *testing.T) {
 
 func TestSilentConnections(t *testing.T) {
 	forBoth(t, func(t *testing.T, cfg server.Config) {
-		cfg.IdleTimeout, cfg.FirstByteTimeout = 400*time.Millisecond, 200*time.Millisecond
+		cfg.IdleTimeout, cfg.FirstByteTimeout, cfg.HandshakeTimeout = 400*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
 		s := start(t, cfg, echoMux(t))
 		busy := dial(t, s)
 		stop, done := make(chan struct{}), make(chan struct{})
@@ -103,6 +103,10 @@ func TestSilentConnections(t *testing.T) {
 		}()
 		begin := time.Now()
 		nothing := dial(t, s)
+		header := dial(t, s)
+		if _, err := header.Write([]byte("PROXY TCP4")); err != nil {
+			t.Fatal(err)
+		}
 		idle := dial(t, s)
 		idle.send(request(codeInline, 1, ""))
 		idle.receive()
@@ -117,6 +121,10 @@ func TestSilentConnections(t *testing.T) {
 			}
 			time.Sleep(10 * time.Millisecond) // the peer is slow: that is the input
 		}
+		header.closed()
+		if d := time.Since(begin); d < 90*time.Millisecond {
+			t.Errorf("a header that does not end was closed after %v", d)
+		}
 		nothing.closed()
 		if d := time.Since(begin); d < 190*time.Millisecond {
 			t.Errorf("a connection without a byte was closed after %v", d)
@@ -130,7 +138,7 @@ func TestSilentConnections(t *testing.T) {
 		<-done
 		eventually(t, "reasons", func() bool {
 			st := s.Stats().Closed
-			return st[server.ReasonFirstByte] == 1 && st[server.ReasonIdle] >= 1 && st[server.ReasonIdle]+st[server.ReasonHalfFrame] == 2
+			return st[server.ReasonFirstByte] == 1 && st[server.ReasonHandshake] == 1 && st[server.ReasonIdle] >= 1 && st[server.ReasonIdle]+st[server.ReasonHalfFrame] == 2
 		})
 		if n := s.Stats().Connections[server.StateReady]; n != 1 {
 			t.Errorf("%d connections are left, want the busy one", n)

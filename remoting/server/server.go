@@ -270,7 +270,9 @@ func (s *Server) forget(c *Conn, reason error) {
 	s.counts.states[StateClosed].Add(1)
 	why := closeReason(reason)
 	s.counts.close(why)
-	if why != ReasonPeer && why != ReasonStop {
+	switch why {
+	case ReasonPeer, ReasonStop, ReasonIdle, ReasonFirstByte: // ordinary
+	default:
 		s.quiet.warn("connection closed", why, "peer", c.Remote(), "reason", reason)
 	}
 	if c.announced && s.cfg.OnClose != nil {

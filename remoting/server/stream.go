@@ -100,11 +100,12 @@ func (st *stream) read(c *Conn) error {
 // startTLS does the handshake; pre is what has been read of it.
 func (st *stream) startTLS(c *Conn, pre []byte) error {
 	tc := tls.Server(&prefixed{Conn: st.raw, pre: pre}, c.srv.tls)
-	_ = st.raw.SetDeadline(time.Now().Add(c.srv.cfg.FirstByteTimeout))
+	_ = st.raw.SetDeadline(time.Now().Add(c.srv.cfg.HandshakeTimeout))
 	if err := tc.Handshake(); err != nil {
 		return &CloseError{Reason: ReasonTLSHandshake, Err: err}
 	}
 	_ = st.raw.SetDeadline(time.Time{})
+	c.partSince.Store(0)
 	st.nc = tc
 	c.encrypted.Store(true)
 	return nil

@@ -11,7 +11,7 @@ const (
 // sweep closes connections that are silent for too long.
 func (s *Server) sweep() {
 	every := sweepEvery
-	for _, d := range []time.Duration{s.cfg.IdleTimeout, s.cfg.FirstByteTimeout} {
+	for _, d := range []time.Duration{s.cfg.IdleTimeout, s.cfg.FirstByteTimeout, s.cfg.HandshakeTimeout} {
 		if d > 0 {
 			every = min(every, d/4)
 		}
@@ -39,8 +39,12 @@ func (s *Server) sweep() {
 // called by the sweeper only.
 func (c *Conn) overdue(now int64) error {
 	cfg := &c.srv.cfg
+	part := c.partSince.Load()
 	if State(c.state.Load()) == StateAccepted {
-		if now-c.lastAlive > int64(cfg.FirstByteTimeout) {
+		switch {
+		case part != 0 && now-part > int64(cfg.HandshakeTimeout):
+			return &CloseError{Reason: ReasonHandshake}
+		case part == 0 && cfg.FirstByteTimeout > 0 && now-c.lastAlive > int64(cfg.FirstByteTimeout):
 			return &CloseError{Reason: ReasonFirstByte}
 		}
 		return nil
@@ -48,7 +52,7 @@ func (c *Conn) overdue(now int64) error {
 	if cfg.IdleTimeout < 0 {
 		return nil
 	}
-	if part := c.partSince.Load(); part != 0 && now-part > int64(cfg.IdleTimeout) {
+	if part != 0 && now-part > int64(cfg.IdleTimeout) {
 		return &CloseError{Reason: ReasonHalfFrame}
 	}
 	if c.alive.Swap(false) {

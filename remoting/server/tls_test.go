@@ -204,7 +204,7 @@ func TestTLSReload(t *testing.T) {
 
 // A handshake that never ends and bytes that are none hold nothing up.
 func TestTLSBadHandshakes(t *testing.T) {
-	s := start(t, server.Config{FirstByteTimeout: 200 * time.Millisecond, TLS: server.TLSConfig{TestMode: true}}, echoMux(t))
+	s := start(t, server.Config{HandshakeTimeout: 200 * time.Millisecond, TLS: server.TLSConfig{TestMode: true}}, echoMux(t))
 	never := dial(t, s)
 	if _, err := never.Write([]byte{0x16, 3, 1}); err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestTLSBadHandshakes(t *testing.T) {
 	never.closed()
 	eventually(t, "counted", func() bool {
 		st := s.Stats()
-		return st.Closed[server.ReasonTLSHandshake]+st.Closed[server.ReasonFirstByte] == 2 && st.Connections[server.StateAccepted] == 0
+		return st.Closed[server.ReasonTLSHandshake]+st.Closed[server.ReasonHandshake] == 2 && st.Connections[server.StateAccepted] == 0
 	})
 	c := newClient(t, client.Config{TLS: clientTLS(t, client.TLSOptions{TestMode: true})})
 	if _, err := callBody(t, c, s.Addr().String(), "x"); err != nil {
