@@ -53,7 +53,7 @@ type Command struct {
 	// Serialize is the header encoding that Decode found.
 	Serialize Serialize
 
-	scratch []byte // unescaped JSON strings and numbers, reused by Decode
+	scratch []byte // unescaped JSON strings, reused by Decode
 }
 
 // Reset clears c for reuse and keeps its buffers.
@@ -92,14 +92,5 @@ func NewRequest(code int32, header any) *Command {
 
 // NewResponse returns the response of this process to req, with its opaque.
 func NewResponse(req *Command, code int32, remark string) *Command {
-	c := &Command{}
-	c.InitResponse(req, code, remark)
-	return c
-}
-
-// InitResponse makes c, which may be reused, the response to req.
-func (c *Command) InitResponse(req *Command, code int32, remark string) {
-	opaque := req.Opaque
-	c.Reset()
-	c.Code, c.Language, c.Version, c.Opaque, c.Flag, c.Remark = code, LanguageGo, Version, opaque, FlagResponse, remark
+	return &Command{Code: code, Language: LanguageGo, Version: Version, Opaque: req.Opaque, Flag: FlagResponse, Remark: remark}
 }

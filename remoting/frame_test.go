@@ -76,12 +76,12 @@ func TestAppendFrameRefusesWhatDoesNotFit(t *testing.T) {
 		t.Errorf("wide code: %v", err)
 	}
 	long := &Command{}
-	long.SetField(strings.Repeat("k", 40000), "v")
+	long.Fields.Set(strings.Repeat("k", 40000), "v")
 	if _, err := long.AppendFrame(nil, SerializeROCKETMQ); !errors.Is(err, ErrFieldTooLong) {
 		t.Errorf("long name: %v", err)
 	}
 	header := &Command{}
-	header.SetField("k", strings.Repeat("v", MaxHeader))
+	header.Fields.Set("k", strings.Repeat("v", MaxHeader))
 	for _, s := range []Serialize{SerializeJSON, SerializeROCKETMQ} {
 		if _, err := header.AppendFrame(nil, s); !errors.Is(err, ErrHeaderTooLarge) {
 			t.Errorf("%s header beyond the limit: %v", s, err)

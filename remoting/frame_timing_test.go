@@ -44,25 +44,6 @@ func hotPaths(t testing.TB) map[string]func() {
 			}
 		}
 	}
-	for _, s := range []Serialize{SerializeJSON, SerializeROCKETMQ} {
-		var c Command
-		var out []byte
-		req := &Command{Opaque: 4711}
-		send := &SendMessageResponseHeader{MsgID: "7F00000200002A9F0000000000001234", QueueID: 3, QueueOffset: 1234567, TransactionID: "7F0000010000000000001234567890AB"}
-		pull := &PullMessageResponseHeader{NextBeginOffset: 1234567, MinOffset: 1, MaxOffset: 7654321}
-		paths["encode send response "+s.String()] = func() {
-			c.InitResponse(req, RespSuccess, "")
-			c.SetHeader(send)
-			c.SetField("MSG_REGION", "DefaultRegion")
-			c.SetField("TRACE_ON", "true")
-			out, _ = c.AppendFrame(out[:0], s)
-		}
-		paths["encode pull response "+s.String()] = func() {
-			c.InitResponse(req, RespSuccess, "")
-			c.SetHeader(pull)
-			out, _ = c.AppendFrameHeader(out[:0], s, 1<<20)
-		}
-	}
 	return paths
 }
 
@@ -79,7 +60,6 @@ func BenchmarkHotPaths(b *testing.B) {
 	paths := hotPaths(b)
 	for _, name := range []string{
 		"decode send JSON", "decode send ROCKETMQ", "decode pull JSON", "decode pull ROCKETMQ",
-		"encode send response JSON", "encode send response ROCKETMQ", "encode pull response JSON", "encode pull response ROCKETMQ",
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

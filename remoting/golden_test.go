@@ -208,21 +208,48 @@ func checkHotDecoders(t *testing.T, f Fields, code int32, h any) {
 	t.Helper()
 	switch h := h.(type) {
 	case *SendMessageHeader:
-		var hot SendMessageHeader
-		if err := DecodeSend(f, ShortSendNames(code), &hot); err != nil {
+		var v SendMessageView
+		if err := v.Decode(f, ShortSendNames(code)); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff(*h, hot); diff != "" {
-			t.Errorf("DecodeSend (-reflection +hot):\n%s", diff)
+		if diff := cmp.Diff(*h, headerOfSend(&v)); diff != "" {
+			t.Errorf("SendMessageView (-reflection +hot):\n%s", diff)
 		}
 	case *PullMessageHeader:
-		var hot PullMessageHeader
-		if err := DecodePull(f, &hot); err != nil {
+		var v PullMessageView
+		if err := v.Decode(f); err != nil {
 			t.Error(err)
 		}
-		if diff := cmp.Diff(*h, hot); diff != "" {
-			t.Errorf("DecodePull (-reflection +hot):\n%s", diff)
+		if diff := cmp.Diff(*h, headerOfPull(&v)); diff != "" {
+			t.Errorf("PullMessageView (-reflection +hot):\n%s", diff)
 		}
+	}
+}
+
+func headerOfSend(v *SendMessageView) SendMessageHeader {
+	return SendMessageHeader{
+		ProducerGroup: string(v.ProducerGroup), Topic: string(v.Topic), DefaultTopic: string(v.DefaultTopic),
+		DefaultTopicQueueNums: v.DefaultTopicQueueNums, QueueID: v.QueueID, SysFlag: v.SysFlag,
+		BornTimestamp: v.BornTimestamp, Flag: v.Flag, Properties: string(v.Properties),
+		ReconsumeTimes: v.ReconsumeTimes, UnitMode: v.UnitMode, Batch: v.Batch, MaxReconsumeTimes: v.MaxReconsumeTimes,
+		TopicHeader: TopicHeader{
+			Lo:        v.Lo,
+			RPCHeader: RPCHeader{NS: string(v.NS), NSD: v.NSD, BName: string(v.BName), Oneway: v.Oneway},
+		},
+	}
+}
+
+func headerOfPull(v *PullMessageView) PullMessageHeader {
+	return PullMessageHeader{
+		ConsumerGroup: string(v.ConsumerGroup), Topic: string(v.Topic), LiteTopic: string(v.LiteTopic),
+		QueueID: v.QueueID, QueueOffset: v.QueueOffset, MaxMsgNums: v.MaxMsgNums, SysFlag: v.SysFlag,
+		CommitOffset: v.CommitOffset, SuspendTimeoutMillis: v.SuspendTimeoutMillis, Subscription: string(v.Subscription),
+		SubVersion: v.SubVersion, ExpressionType: string(v.ExpressionType), MaxMsgBytes: v.MaxMsgBytes,
+		RequestSource: v.RequestSource, ProxyFrowardClientID: string(v.ProxyFrowardClientID),
+		TopicHeader: TopicHeader{
+			Lo:        v.Lo,
+			RPCHeader: RPCHeader{NS: string(v.NS), NSD: v.NSD, BName: string(v.BName), Oneway: v.Oneway},
+		},
 	}
 }
 

@@ -184,31 +184,6 @@ func EncodeHeader(f *Fields, h any) {
 	*f = w.fields
 }
 
-// SetHeader is EncodeHeader for the fields of c. The headers of send and pull
-// responses are written without allocation when c is reused.
-func (c *Command) SetHeader(h any) {
-	w := fieldWriter{fields: c.Fields, buf: c.scratch}
-	switch h := h.(type) {
-	case *SendMessageResponseHeader:
-		w.sendResponse(h)
-	case *PullMessageResponseHeader:
-		w.pullResponse(h)
-	default:
-		w.header(h)
-	}
-	c.Fields, c.scratch = w.fields, w.buf
-}
-
-// SetField sets one field of c. It keeps value without a copy.
-func (c *Command) SetField(key, value string) { c.Fields.Set(key, value) }
-
-// SetInt sets one field of c to a number, without allocation when c is reused.
-func (c *Command) SetInt(key string, v int64) {
-	w := fieldWriter{fields: c.Fields, buf: c.scratch}
-	w.int(key, v)
-	c.Fields, c.scratch = w.fields, w.buf
-}
-
 // fieldWriter sets fields whose numbers it keeps in buf. When buf grows, the
 // fields written before keep the old one alive.
 type fieldWriter struct {

@@ -103,38 +103,3 @@ func (v *PullMessageView) set(fd *Field) (bit int, err error) {
 	}
 	return -1, nil
 }
-
-// DecodePull is DecodeHeader for pull requests without reflection.
-func DecodePull(f Fields, h *PullMessageHeader) error {
-	var v PullMessageView
-	if err := v.Decode(f); err != nil {
-		return err
-	}
-	*h = PullMessageHeader{
-		ConsumerGroup: string(v.ConsumerGroup), Topic: string(v.Topic), LiteTopic: string(v.LiteTopic),
-		QueueID: v.QueueID, QueueOffset: v.QueueOffset, MaxMsgNums: v.MaxMsgNums, SysFlag: v.SysFlag,
-		CommitOffset: v.CommitOffset, SuspendTimeoutMillis: v.SuspendTimeoutMillis, Subscription: string(v.Subscription),
-		SubVersion: v.SubVersion, ExpressionType: string(v.ExpressionType), MaxMsgBytes: v.MaxMsgBytes,
-		RequestSource: v.RequestSource, ProxyFrowardClientID: string(v.ProxyFrowardClientID),
-		TopicHeader: TopicHeader{
-			Lo:        v.Lo,
-			RPCHeader: RPCHeader{NS: string(v.NS), NSD: v.NSD, BName: string(v.BName), Oneway: v.Oneway},
-		},
-	}
-	return nil
-}
-
-func (w *fieldWriter) pullResponse(h *PullMessageResponseHeader) {
-	w.int("suggestWhichBrokerId", h.SuggestWhichBrokerID)
-	w.int("nextBeginOffset", h.NextBeginOffset)
-	w.int("minOffset", h.MinOffset)
-	w.int("maxOffset", h.MaxOffset)
-	if h.OffsetDelta != 0 {
-		w.int("offsetDelta", h.OffsetDelta)
-	}
-	w.int("topicSysFlag", int64(h.TopicSysFlag))
-	w.int("groupSysFlag", int64(h.GroupSysFlag))
-	if h.ForbiddenType != 0 {
-		w.int("forbiddenType", int64(h.ForbiddenType))
-	}
-}

@@ -186,26 +186,6 @@ func int64Field(fd *Field, dst *int64) error {
 	return nil
 }
 
-// DecodeSend is DecodeHeader for send requests without reflection. short says
-// under which names a missing field is reported; both are read.
-func DecodeSend(f Fields, short bool, h *SendMessageHeader) error {
-	var v SendMessageView
-	if err := v.Decode(f, short); err != nil {
-		return err
-	}
-	*h = SendMessageHeader{
-		ProducerGroup: string(v.ProducerGroup), Topic: string(v.Topic), DefaultTopic: string(v.DefaultTopic),
-		DefaultTopicQueueNums: v.DefaultTopicQueueNums, QueueID: v.QueueID, SysFlag: v.SysFlag,
-		BornTimestamp: v.BornTimestamp, Flag: v.Flag, Properties: string(v.Properties),
-		ReconsumeTimes: v.ReconsumeTimes, UnitMode: v.UnitMode, Batch: v.Batch, MaxReconsumeTimes: v.MaxReconsumeTimes,
-		TopicHeader: TopicHeader{
-			Lo:        v.Lo,
-			RPCHeader: RPCHeader{NS: string(v.NS), NSD: v.NSD, BName: string(v.BName), Oneway: v.Oneway},
-		},
-	}
-	return nil
-}
-
 // EncodeSend sets the fields of a send request, with short names when short is
 // set.
 func EncodeSend(f *Fields, h *SendMessageHeader, short bool) {
@@ -252,13 +232,4 @@ func strconvBool(v bool) string {
 		return "true"
 	}
 	return "false"
-}
-
-func (w *fieldWriter) sendResponse(h *SendMessageResponseHeader) {
-	w.string("msgId", h.MsgID)
-	w.int("queueId", int64(h.QueueID))
-	w.int("queueOffset", h.QueueOffset)
-	w.text("transactionId", h.TransactionID)
-	w.text("batchUniqId", h.BatchUniqID)
-	w.text("recallHandle", h.RecallHandle)
 }

@@ -136,8 +136,8 @@ func TestBinaryHeaderRefusesGarbage(t *testing.T) {
 
 func TestJSONHeaderIsWrittenAsJavaDoes(t *testing.T) {
 	c := &Command{Code: 310, Language: LanguageGo, Version: Version, Opaque: -1, Flag: 0, Remark: "a\"b\\\x01\nü\x80"}
-	c.SetField("i", "KEYS\x01k\x02")
-	c.SetInt("e", -3)
+	c.Fields.Set("i", "KEYS\x01k\x02")
+	c.Fields.SetInt("e", -3)
 	c.Fields = append(c.Fields, Field{Key: []byte("gone")})
 	want := `{"code":310,"extFields":{"i":"KEYS\u0001k\u0002","e":"-3"},"flag":0,"language":"GO","opaque":-1,` +
 		`"remark":"a\"b\\\u0001\nü` + "\uFFFD" + `","serializeTypeCurrentRPC":"JSON","version":513}`

@@ -15,10 +15,10 @@ func hmacOf(secret, content string) string {
 
 func TestSignatureCoversFieldsByNameAndBody(t *testing.T) {
 	c := &Command{Version: Version, Body: []byte("BODY")}
-	c.SetField("topic", "T")
-	c.SetField("a", "A")
-	c.SetField("Signature", "old")
-	c.SetField("_UNIQUE_KEY_QUERY", "true")
+	c.Fields.Set("topic", "T")
+	c.Fields.Set("a", "A")
+	c.Fields.Set("Signature", "old")
+	c.Fields.Set("_UNIQUE_KEY_QUERY", "true")
 	c.Fields = append(c.Fields, Field{Key: []byte("null")})
 	Sign(c, "ak", "sk")
 	// The byte order of the names: AccessKey, _UNIQUE_KEY_QUERY, a, topic.
