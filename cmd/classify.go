@@ -34,11 +34,18 @@ func classify(err error) *Failure {
 		f.Code = ExitUsage
 		return f
 	}
-	var netErr net.Error
-	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &netErr) {
+	if unanswered(err) {
 		f.Code = ExitConnect
 	}
 	return f
+}
+
+// unanswered: the other side said nothing, or no longer.
+func unanswered(err error) bool {
+	_, late := errors.AsType[*remoteclient.TimeoutError](err)
+	_, closed := errors.AsType[*remoteclient.ClosedError](err)
+	_, network := errors.AsType[*net.OpError](err)
+	return late || closed || network || errors.Is(err, context.DeadlineExceeded)
 }
 
 // invalid: a name or a property that can never work, whoever is asked.

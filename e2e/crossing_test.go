@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // A broker of one make at a name server of the other.
@@ -47,10 +46,7 @@ func TestCrossing(t *testing.T) {
 			if err := br.stop(t, stopLimit); err != nil && strings.HasPrefix(br.name, "mqx") { // a JVM ends with 143
 				t.Errorf("the broker ended with %v", err)
 			}
-			waitFor(t, 20*time.Second, "the stopped broker to leave the route", func() (bool, string) {
-				text, err := sharedDriver(t).tryAdmin("clusterList", "-n", namesrv)
-				return err == nil && !strings.Contains(text, brokerName), text
-			})
+			waitGone(t, namesrv)
 			if err := ns.stop(t, stopLimit); err != nil && strings.HasPrefix(ns.name, "mqx") {
 				t.Errorf("the name server ended with %v", err)
 			}

@@ -176,12 +176,26 @@ func (d *driver) send(t *testing.T, namesrv, topic, mode string, messages []outg
 func (d *driver) pull(t *testing.T, namesrv, topic, expression string) []incoming {
 	t.Helper()
 	var got []incoming
-	args := map[string]any{"namesrv": namesrv, "topic": topic, "group": "e2e_java_pull"}
+	args := map[string]any{"namesrv": namesrv, "topic": topic}
 	if expression != "" {
 		args["expression"] = expression
 	}
 	d.call(t, "pull", args, &got)
 	return got
+}
+
+// brokers are the names of the brokers that a name server knows.
+func (d *driver) brokers(namesrv string) ([]string, error) {
+	var names []string
+	err := d.try("brokers", map[string]any{"namesrv": namesrv}, &names)
+	return names, err
+}
+
+// route holds the names of the brokers that have a topic; none when there is none.
+func (d *driver) route(namesrv, topic string) ([]string, error) {
+	var names []string
+	err := d.try("route", map[string]any{"namesrv": namesrv, "topic": topic}, &names)
+	return names, err
 }
 
 // admin runs one command of Apache's mqadmin and returns what it prints.

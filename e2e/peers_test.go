@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -174,18 +175,31 @@ func mqx(t *testing.T, args ...string) string {
 func waitRegistered(t *testing.T, namesrv string) {
 	t.Helper()
 	waitFor(t, 60*time.Second, "a broker at name server "+namesrv, func() (bool, string) {
-		text, err := sharedDriver(t).tryAdmin("clusterList", "-n", namesrv)
-		return err == nil && strings.Contains(text, brokerName), text
+		names, err := sharedDriver(t).brokers(namesrv)
+		return err == nil && slices.Contains(names, brokerName), fmt.Sprint(names, err)
 	})
 }
 
-// createTopic creates a topic with Apache's mqadmin and waits for its route.
+// createTopic creates a topic on all brokers with Apache's admin client and waits
+// for its route.
 func createTopic(t *testing.T, namesrv, topic string, queues int) {
 	t.Helper()
-	n := fmt.Sprint(queues)
-	text := sharedDriver(t).admin(t, "updateTopic", "-c", clusterName, "-t", topic, "-r", n, "-w", n, "-n", namesrv)
-	if !strings.Contains(text, "success") {
-		t.Fatalf("updateTopic %s: %s", topic, text)
-	}
+	sharedDriver(t).call(t, "createTopic", map[string]any{"namesrv": namesrv, "topic": topic, "queues": queues}, nil)
 	waitTopic(t, namesrv, topic)
+}
+
+func waitTopic(t *testing.T, namesrv, topic string) {
+	t.Helper()
+	waitFor(t, 60*time.Second, "the route of "+topic, func() (bool, string) {
+		names, err := sharedDriver(t).route(namesrv, topic)
+		return err == nil && slices.Contains(names, brokerName), fmt.Sprint(names, err)
+	})
+}
+
+func waitGone(t *testing.T, namesrv string) {
+	t.Helper()
+	waitFor(t, 30*time.Second, "the broker to leave the route", func() (bool, string) {
+		names, err := sharedDriver(t).brokers(namesrv)
+		return err == nil && !slices.Contains(names, brokerName), fmt.Sprint(names, err)
+	})
 }

@@ -131,22 +131,6 @@ func checkRolled(t *testing.T, store string) {
 	}
 }
 
-func waitTopic(t *testing.T, namesrv, topic string) {
-	t.Helper()
-	waitFor(t, 60*time.Second, "the route of "+topic, func() (bool, string) {
-		text, err := sharedDriver(t).tryAdmin("topicRoute", "-t", topic, "-n", namesrv)
-		return err == nil && strings.Contains(text, brokerName), text
-	})
-}
-
-func waitGone(t *testing.T, namesrv string) {
-	t.Helper()
-	waitFor(t, 30*time.Second, "the broker to leave the route", func() (bool, string) {
-		text, err := sharedDriver(t).tryAdmin("clusterList", "-n", namesrv)
-		return err == nil && !strings.Contains(text, brokerName), text
-	})
-}
-
 func clip(s string) string {
 	if len(s) > 4000 {
 		return s[:4000] + "\n…"

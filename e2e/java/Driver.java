@@ -30,11 +30,16 @@ import org.apache.rocketmq.client.producer.DefaultMQProducer;
 import org.apache.rocketmq.client.producer.SendCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
+import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.protocol.ResponseCode;
 import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
+import org.apache.rocketmq.remoting.protocol.route.BrokerData;
+import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
 /**
@@ -45,6 +50,8 @@ import org.apache.rocketmq.tools.command.MQAdminStartup;
 public final class Driver {
     private static final PrintStream OUT = System.out;
     private static final Map<String, DefaultMQProducer> PRODUCERS = new ConcurrentHashMap<>();
+    private static final Map<String, DefaultMQPullConsumer> PULLS = new ConcurrentHashMap<>();
+    private static final Map<String, DefaultMQAdminExt> ADMINS = new ConcurrentHashMap<>();
     private static final Map<String, Push> PUSHES = new ConcurrentHashMap<>();
 
     private Driver() {
@@ -85,6 +92,12 @@ public final class Driver {
                 return pull(q);
             case "admin":
                 return admin(q);
+            case "brokers":
+                return new ArrayList<>(adminExt(q.getString("namesrv")).examineBrokerClusterInfo().getBrokerAddrTable().keySet());
+            case "route":
+                return route(q);
+            case "createTopic":
+                return createTopic(q);
             default:
                 throw new IllegalArgumentException("unknown command " + q.getString("cmd"));
         }
@@ -279,33 +292,87 @@ public final class Driver {
 
     /** Everything in a topic, queue by queue, as a pull consumer sees it. */
     private static Object pull(JSONObject q) throws Exception {
-        DefaultMQPullConsumer c = new DefaultMQPullConsumer(q.getString("group"));
+        if (q.getBooleanValue("fresh")) {
+            DefaultMQPullConsumer c = pullConsumer(q);
+            try {
+                return pullAll(c, q);
+            } finally {
+                c.shutdown();
+            }
+        }
+        String key = q.getString("namesrv");
+        DefaultMQPullConsumer c = PULLS.get(key);
+        if (c == null) {
+            c = pullConsumer(q);
+            PULLS.put(key, c);
+        }
+        return pullAll(c, q);
+    }
+
+    private static DefaultMQPullConsumer pullConsumer(JSONObject q) throws Exception {
+        DefaultMQPullConsumer c = new DefaultMQPullConsumer("e2e_java_pull");
         c.setNamesrvAddr(q.getString("namesrv"));
         c.setInstanceName("pull" + System.nanoTime());
         c.start();
-        try {
-            String expression = q.getString("expression");
-            Set<MessageQueue> queues = c.fetchSubscribeMessageQueues(q.getString("topic"));
-            List<Object> all = new ArrayList<>();
-            for (MessageQueue mq : queues) {
-                long offset = c.minOffset(mq);
-                long end = c.maxOffset(mq);
-                while (offset < end) {
-                    PullResult r = c.pull(mq, expression == null ? "*" : expression, offset, 32, 10000);
-                    if (r.getPullStatus() == PullStatus.FOUND) {
-                        for (MessageExt m : r.getMsgFoundList()) {
-                            all.add(received(m));
-                        }
-                    } else if (r.getNextBeginOffset() <= offset) {
-                        throw new IllegalStateException(mq + " at " + offset + ": " + r);
+        return c;
+    }
+
+    private static Object pullAll(DefaultMQPullConsumer c, JSONObject q) throws Exception {
+        String expression = q.getString("expression");
+        Set<MessageQueue> queues = c.fetchSubscribeMessageQueues(q.getString("topic"));
+        List<Object> all = new ArrayList<>();
+        for (MessageQueue mq : queues) {
+            long offset = c.minOffset(mq);
+            long end = c.maxOffset(mq);
+            while (offset < end) {
+                PullResult r = c.pull(mq, expression == null ? "*" : expression, offset, 32, 10000);
+                if (r.getPullStatus() == PullStatus.FOUND) {
+                    for (MessageExt m : r.getMsgFoundList()) {
+                        all.add(received(m));
                     }
-                    offset = r.getNextBeginOffset();
+                } else if (r.getNextBeginOffset() <= offset) {
+                    throw new IllegalStateException(mq + " at " + offset + ": " + r);
                 }
+                offset = r.getNextBeginOffset();
             }
-            return all;
-        } finally {
-            c.shutdown();
         }
+        return all;
+    }
+
+    /** Names of the brokers in a topic's route; empty when there is none. */
+    private static Object route(JSONObject q) throws Exception {
+        List<String> names = new ArrayList<>();
+        try {
+            for (BrokerData b : adminExt(q.getString("namesrv")).examineTopicRouteInfo(q.getString("topic")).getBrokerDatas()) {
+                names.add(b.getBrokerName());
+            }
+        } catch (MQClientException e) {
+            if (e.getResponseCode() != ResponseCode.TOPIC_NOT_EXIST) {
+                throw e;
+            }
+        }
+        return names;
+    }
+
+    private static Object createTopic(JSONObject q) throws Exception {
+        DefaultMQAdminExt admin = adminExt(q.getString("namesrv"));
+        int queues = q.getIntValue("queues");
+        for (BrokerData b : admin.examineBrokerClusterInfo().getBrokerAddrTable().values()) {
+            admin.createAndUpdateTopicConfig(b.selectBrokerAddr(), new TopicConfig(q.getString("topic"), queues, queues));
+        }
+        return null;
+    }
+
+    private static DefaultMQAdminExt adminExt(String namesrv) throws Exception {
+        DefaultMQAdminExt admin = ADMINS.get(namesrv);
+        if (admin == null) {
+            admin = new DefaultMQAdminExt();
+            admin.setNamesrvAddr(namesrv);
+            admin.setInstanceName("admin" + System.nanoTime());
+            admin.start();
+            ADMINS.put(namesrv, admin);
+        }
+        return admin;
     }
 
     /** One command of mqadmin, with what it prints. */

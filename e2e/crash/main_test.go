@@ -1,0 +1,85 @@
+package crash
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// The variables that choose what a run does; see the package documentation.
+const (
+	roundsEnv = "MQX_CRASH_ROUNDS"
+	seedEnv   = "MQX_CRASH_SEED"
+	storeEnv  = "MQX_CRASH_STORE"
+	keepEnv   = "MQX_CRASH_KEEP" // where a failed round is kept; default a new directory in the temporary one
+)
+
+const (
+	defaultRounds = 12
+	// roundsOfStore is how many deaths a store lives through.
+	roundsOfStore = 12
+)
+
+var (
+	mqxBinary string // built from the tree, with the points of internal/failpoint
+	workDir   string // goes at the end
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "mqx-crash-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	workDir = dir
+	mqxBinary = filepath.Join(dir, "mqx")
+	build := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-tags", "failpoint", "-o", mqxBinary, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "cannot build mqx: %v\n%s", err, bytes.TrimSpace(out))
+		return 1
+	}
+	defer killChildren()
+	return m.Run()
+}
+
+// number is the value of a variable of the environment.
+func number(t *testing.T, env string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(env)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", env, err)
+	}
+	return n
+}
+
+// TestCrashLoop is the loop.
+func TestCrashLoop(t *testing.T) {
+	rounds := int(number(t, roundsEnv, defaultRounds))
+	seed := number(t, seedEnv, uint64(time.Now().UnixNano())%1_000_000)
+	t.Logf("%d rounds from seed %d", rounds, seed)
+	began := time.Now()
+	var total totals
+	for done := 0; done < rounds; seed++ {
+		s := newStore(t, seed)
+		n := min(rounds-done, roundsOfStore)
+		s.live(n)
+		done += n
+		total.add(s.total)
+		if done%60 == 0 || done == rounds {
+			t.Logf("%d rounds, %s: %s", done, time.Since(began).Round(time.Second), total)
+		}
+	}
+	t.Logf("points died at: %s", total.points())
+}
