@@ -104,7 +104,7 @@ func TestGroups(t *testing.T) {
 		t.Errorf("subscriptions: %+v", d.Subscriptions)
 	}
 	cancel()
-	if err := <-ended; err != nil {
+	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	var none *NotFoundError

@@ -182,12 +182,19 @@ func (c *Client) deleteRoutes(ctx context.Context, p *TopicPlan, failed map[stri
 	}
 	var none *NotFoundError
 	if _, err := c.route(ctx, p.Topic); !errors.As(err, &none) {
+		if err != nil {
+			errs = append(errs, TargetError{Addr: c.ns.Current(), Err: err})
+		}
 		return errs // other brokers have it
 	}
 	key := remoting.GetKVConfigHeader{Namespace: orderNamespace, Key: p.Topic}
-	if _, err := c.askNameServers(ctx, remoting.NewRequest(remoting.ReqGetKVConfig, &key), succeeded); err == nil {
-		del := remoting.DeleteKVConfigHeader(key)
-		errs = append(errs, c.eachNameServer(ctx, remoting.NewRequest(remoting.ReqDeleteKVConfig, &del))...)
+	_, err := c.askNameServers(ctx, remoting.NewRequest(remoting.ReqGetKVConfig, &key), succeeded)
+	switch {
+	case hasCode(err, remoting.RespQueryNotFound):
+		return errs
+	case err != nil:
+		return append(errs, TargetError{Addr: c.ns.Current(), Err: fmt.Errorf("cannot look for the order configuration: %w", err)})
 	}
-	return errs
+	del := remoting.DeleteKVConfigHeader(key)
+	return append(errs, c.eachNameServer(ctx, remoting.NewRequest(remoting.ReqDeleteKVConfig, &del))...)
 }

@@ -75,11 +75,6 @@ type UnreadGroup struct {
 	Count   int64
 }
 
-// Empty says that applying would change nothing.
-func (p *TopicPlan) Empty() bool {
-	return !slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Action != ActionNone })
-}
-
 // PlanCreateTopic reads the present state on the target's masters and plans the
 // creation, or the change of what is there.
 func (c *Client) PlanCreateTopic(ctx context.Context, t Target, spec TopicSpec) (*TopicPlan, error) {

@@ -34,6 +34,11 @@ func apply(t *testing.T, c *Client, p *TopicPlan, err error) *Result {
 	return r
 }
 
+// nothing reports whether a plan changes nothing.
+func nothing(p *TopicPlan) bool {
+	return !slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Action != ActionNone })
+}
+
 func create(t *testing.T, c *Client, target Target, spec TopicSpec) *Result {
 	t.Helper()
 	p, err := c.PlanCreateTopic(t.Context(), target, spec)
@@ -61,7 +66,7 @@ func TestTopicLife(t *testing.T) {
 
 	// Create, planned first.
 	p, err := c.PlanCreateTopic(ctx, Target{Cluster: "c"}, TopicSpec{Name: "ORDERS", ReadQueues: 3, WriteQueues: 2})
-	if err != nil || p.Empty() || len(p.Changes) != 2 || p.Changes[0].Action != ActionCreate || p.Changes[0].Before != nil || p.Changes[1].After.ReadQueues != 3 ||
+	if err != nil || nothing(p) || len(p.Changes) != 2 || p.Changes[0].Action != ActionCreate || p.Changes[0].Before != nil || p.Changes[1].After.ReadQueues != 3 ||
 		!slices.Equal(p.Cluster, []string{"c"}) {
 		t.Fatalf("plan: %+v %v", p, err)
 	}
@@ -72,7 +77,7 @@ func TestTopicLife(t *testing.T) {
 	// The same again changes nothing; other figures are an update, with a warning where
 	// queues fall out of reading (N052).
 	p, err = c.PlanCreateTopic(ctx, Target{}, TopicSpec{Name: "ORDERS"})
-	if err != nil || !p.Empty() || len(p.Changes) != 2 {
+	if err != nil || !nothing(p) || len(p.Changes) != 2 {
 		t.Errorf("again: %+v %v", p, err)
 	}
 	apply(t, c, p, err)
@@ -298,7 +303,7 @@ func TestStaleRouteIsDeleted(t *testing.T) { // N094
 	})
 	register(t, c, ns, "c", "a", empty.addr, 0, "Ghost")
 	p, err := c.PlanDeleteTopic(t.Context(), Target{Cluster: "c"}, "Ghost")
-	if err != nil || len(p.Changes) != 1 || !strings.Contains(p.Changes[0].Warning, "only a route is left") || p.Empty() {
+	if err != nil || len(p.Changes) != 1 || !strings.Contains(p.Changes[0].Warning, "only a route is left") || nothing(p) {
 		t.Fatalf("%+v %v", p, err)
 	}
 	if r := apply(t, c, p, nil); len(r.Done) != 1 {

@@ -163,7 +163,7 @@ func (c *Consumer) heartbeat() remoting.HeartbeatData {
 
 // Run joins the group, hands batches of one queue each to f, one call at a time, and
 // commits an offset only after f returned nil for all before it. It ends when ctx
-// ends (without an error) or f returns one (ErrStop ends without one, and counts the
+// ends, with its cause, or f returns an error (ErrStop ends without one, and counts the
 // batch as taken); it then commits, leaves the group and closes its connections. It
 // may be called once. The messages are f's to keep.
 func (c *Consumer) Run(ctx context.Context, f func(ctx context.Context, ms []*Received) error) error {
@@ -215,7 +215,7 @@ func (c *Consumer) handOut(ctx context.Context, f func(context.Context, []*Recei
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return context.Cause(ctx)
 		case h := <-c.out:
 			if !h.from.current(h.epoch) {
 				continue // the queue went to another member, or was reset

@@ -62,7 +62,7 @@ func (m *member) stop(t *testing.T) {
 	if m.ended == nil {
 		return
 	}
-	if err := <-m.ended; err != nil {
+	if err := <-m.ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("consumer ended: %v", err)
 	}
 	m.ended = nil

@@ -178,14 +178,21 @@ func (rs *routes) get(ctx context.Context, topic string) (*route, error) {
 		}
 		return e.route, nil
 	}
-	v, err, _ := rs.group.Do(topic, func() (any, error) { return rs.refresh(ctx, topic) })
-	if err != nil {
-		if e != nil && !errors.Is(err, context.Canceled) {
-			return e.route, nil
+	// Whoever joins waits for the same answer, each with a deadline of its own.
+	ch := rs.group.DoChan(topic, func() (any, error) { return rs.refresh(rs.life, topic) })
+	var err error
+	select {
+	case res := <-ch:
+		if err = res.Err; err == nil {
+			return res.Val.(*route), nil
 		}
-		return nil, err
+	case <-ctx.Done():
+		err = ctx.Err()
 	}
-	return v.(*route), nil
+	if e != nil && ctx.Err() == nil {
+		return e.route, nil
+	}
+	return nil, err
 }
 
 // templatePoll is the time after which a topic that did not exist is asked for again.

@@ -2,7 +2,6 @@ package nameserver
 
 import (
 	"errors"
-	"hash/crc32"
 	"time"
 
 	"mqx/internal/fastjson"
@@ -60,7 +59,7 @@ func decodeRegistration(c *remoting.Command) (registration, error) {
 	if err := remoting.DecodeHeader(c.Fields, &h); err != nil {
 		return registration{}, err
 	}
-	if want := h.BodyCRC32.Or(0); want != 0 && int32(crc32.ChecksumIEEE(c.Body)&0x7FFFFFFF) != want {
+	if want := h.BodyCRC32.Or(0); want != 0 && remoting.RegisterBodyCRC(c.Body) != want {
 		return registration{}, errors.New("crc32 not match")
 	}
 	r := registration{

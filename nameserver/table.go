@@ -274,9 +274,6 @@ func (t *table) takeTopics(b *brokerEntry, r registration, rl rules, first, vers
 		}
 	}
 	for name, c := range topics {
-		if c.TopicName != "" {
-			name = c.TopicName
-		}
 		if e := t.topics[name]; !first && !versionChanged && e != nil {
 			if _, has := e.queues[b.name]; has {
 				continue
