@@ -293,9 +293,12 @@ func TestOnewayIsNeverAnswered(t *testing.T) {
 		if resp := p.receive(); resp.Opaque != 2 {
 			t.Errorf("a one-way request was answered: %+v", resp)
 		}
-		eventually(t, "all served", func() bool { return s.Stats().Inbound == 0 })
-		if st := s.Stats(); st.Oneways != 4 || st.Replies != 1 {
-			t.Errorf("%d one-way requests and %d answers counted", st.Oneways, st.Replies)
+		eventually(t, "all served and counted", func() bool {
+			st := s.Stats()
+			return st.Inbound == 0 && st.Oneways == 4 && st.Replies >= 1
+		})
+		if n := s.Stats().Replies; n != 1 {
+			t.Errorf("%d answers counted", n)
 		}
 	})
 }
