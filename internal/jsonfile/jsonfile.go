@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -102,7 +101,7 @@ func try(fsys vfs.FS, path string, parse func([]byte) error) error {
 // never made the backup. When Save returns nil the new content is durable.
 func Save(fsys vfs.FS, path string, data []byte) error {
 	tmp := path + ".tmp"
-	if err := writeSynced(fsys, tmp, data); err != nil {
+	if err := vfs.WriteSynced(fsys, tmp, data); err != nil {
 		_ = fsys.Remove(tmp)
 		return fmt.Errorf("cannot save %q: %w", path, err)
 	}
@@ -133,17 +132,6 @@ func shift(fsys vfs.FS, path string) error {
 		return nil // the rename of the new file replaces it
 	}
 	return fsys.Rename(path, BackupName(path))
-}
-
-func writeSynced(fsys vfs.FS, name string, data []byte) error {
-	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteAt(data, 0); err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // Remove removes a file and its backup durably. Missing ones are no error.

@@ -128,10 +128,14 @@ func MkdirAllDurable(fsys FS, dir string) error {
 }
 
 // WriteFileDurable replaces the named file by data so that after a crash either the old or the new content is there:
-// temporary file, sync, rename, sync of the directory.
+// temporary file, sync, rename, sync of the directory. The permissions of a file that is replaced stay.
 func WriteFileDurable(fsys FS, name string, data []byte) error {
 	tmp := name + ".tmp"
-	if err := writeAndSync(fsys, tmp, data); err != nil {
+	mode := fs.FileMode(0) // that of a new file
+	if st, err := fsys.Stat(name); err == nil {
+		mode = st.Mode().Perm()
+	}
+	if err := writeSynced(fsys, tmp, data, mode); err != nil {
 		_ = fsys.Remove(tmp)
 		return err
 	}
@@ -143,18 +147,24 @@ func WriteFileDurable(fsys FS, name string, data []byte) error {
 	return fsys.SyncDir(filepath.Dir(name))
 }
 
-func writeAndSync(fsys FS, name string, data []byte) error {
+// WriteSynced makes the named file hold data and syncs it; its name is durable after SyncDir.
+func WriteSynced(fsys FS, name string, data []byte) error { return writeSynced(fsys, name, data, 0) }
+
+func writeSynced(fsys FS, name string, data []byte, mode fs.FileMode) error {
 	f, err := fsys.OpenFile(name, flagCreateTrunc)
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteAt(data, 0); err != nil {
-		return errors.Join(err, f.Close())
+	if c, ok := f.(interface{ Chmod(fs.FileMode) error }); ok && mode != 0 {
+		err = c.Chmod(mode) // before there is something to read
 	}
-	if err := f.Sync(); err != nil {
-		return errors.Join(err, f.Close())
+	if err == nil {
+		_, err = f.WriteAt(data, 0)
 	}
-	return f.Close()
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // ReadFile returns the content of the named file.
