@@ -423,7 +423,7 @@ func (p *powerTest) inspect(disk *vfs.Mem, flush string) {
 		t.Errorf("cannot close the recovered store: %v", err)
 		return
 	}
-	got, errs := storecheck.CheckStopped(disk, cfg.RootDir, powerSlots, p.j)
+	got, errs := storecheck.CheckStopped(disk, cfg.RootDir, storecheck.Options{Slots: powerSlots, Journal: p.j})
 	for _, err := range errs {
 		t.Errorf("after the loss (%s): %v", flush, err)
 	}

@@ -42,7 +42,7 @@ func (s *life) afterDeath(at time.Time) {
 	if _, err := os.Stat(s.root); errors.Is(err, fs.ErrNotExist) {
 		return // it died before there was anything
 	}
-	if s.plan.tear {
+	if s.plan.tear && s.plan.end != atStart {
 		s.tear()
 	}
 	if err := copyTree(s.root, s.crashedDir()); err != nil {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -64,22 +65,27 @@ func number(t *testing.T, env string, otherwise uint64) uint64 {
 	return n
 }
 
-// TestCrashLoop is the loop.
+// TestCrashLoop is the loop. Several stores live at a time (go test -parallel).
 func TestCrashLoop(t *testing.T) {
 	rounds := int(number(t, roundsEnv, defaultRounds))
 	seed := number(t, seedEnv, uint64(time.Now().UnixNano())%1_000_000)
 	t.Logf("%d rounds from seed %d", rounds, seed)
 	began := time.Now()
+	var mu sync.Mutex
 	var total totals
-	for done := 0; done < rounds; seed++ {
-		s := newStore(t, seed)
-		n := min(rounds-done, roundsOfStore)
-		s.live(n)
-		done += n
-		total.add(s.total)
-		if done%60 == 0 || done == rounds {
-			t.Logf("%d rounds, %s: %s", done, time.Since(began).Round(time.Second), total)
+	t.Run("stores", func(t *testing.T) {
+		for left := rounds; left > 0; left -= roundsOfStore {
+			seed := seed + uint64((rounds-left)/roundsOfStore)
+			t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+				t.Parallel()
+				s := newStore(t, seed)
+				s.live(min(left, roundsOfStore))
+				mu.Lock()
+				defer mu.Unlock()
+				total.add(s.total)
+			})
 		}
-	}
-	t.Logf("points died at: %s", total.points())
+	})
+	t.Logf("%s: %s", time.Since(began).Round(time.Second), total)
+	t.Logf("died at: %s", total.points())
 }

@@ -148,8 +148,8 @@ func (t totals) String() string {
 		}
 		return t.starts[int(q*float64(len(t.starts)-1))].Round(time.Millisecond)
 	}
-	return fmt.Sprintf("%s; %d torn tails; %d points not reached; %d messages sent, %d answered, %d read back, %d MiB; %d commits; restart p50 %s, p99 %s; lost 0",
-		strings.Join(ends, ", "), t.torn, t.missed, t.sent, t.acked, t.read, t.bytes>>20, t.commits, at(0.5), at(0.99))
+	return fmt.Sprintf("%d rounds: %s; %d torn tails; %d points not reached; %d messages sent, %d answered, %d read back, %d MiB; %d commits; restart p50 %s, p99 %s; lost 0",
+		t.rounds, strings.Join(ends, ", "), t.torn, t.missed, t.sent, t.acked, t.read, t.bytes>>20, t.commits, at(0.5), at(0.99))
 }
 
 // points lists how often the broker died at each point, and those at which it never did.

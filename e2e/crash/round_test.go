@@ -83,6 +83,9 @@ func (s *life) start(point string) {
 
 // dieAtStart starts a broker that is to die before it serves. One that serves has not passed the point and stays.
 func (s *life) dieAtStart() {
+	if s.plan.tear {
+		s.tear()
+	}
 	c := startChild(s.t, s.dir, s.conf, s.plan.point)
 	select {
 	case <-c.ready:

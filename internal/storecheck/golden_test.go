@@ -31,7 +31,7 @@ func TestApacheStoresAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, err := range storecheck.CheckQueues(l, queues) {
+			for _, err := range storecheck.CheckQueues(l, queues, nil) {
 				t.Error(err)
 			}
 			x, err := storecheck.ReadIndex(vfs.OS, root, slotsOf(t, variant), l)
@@ -108,7 +108,7 @@ func TestDisagreementIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := testkit.GoldenStore(t, "basic")
 			c.damage(t, root)
-			_, errs := storecheck.CheckStopped(vfs.OS, root, slotsOf(t, "basic"), nil)
+			_, errs := storecheck.CheckStopped(vfs.OS, root, storecheck.Options{Slots: slotsOf(t, "basic")})
 			text := errors.Join(errs...)
 			if c.want == "" && text != nil || c.want != "" && (text == nil || !strings.Contains(text.Error(), c.want)) {
 				t.Errorf("found %v, want something with %q", text, c.want)

@@ -128,8 +128,11 @@ func readQueue(fsys vfs.FS, dir string) (*Queue, error) {
 }
 
 // CheckQueues builds the queues from the log and compares. Fillers may stand for records that cannot be read only where
-// the log has rot.
-func CheckQueues(l *Log, queues map[QueueKey]*Queue) []error {
+// the log has rot. Topics for which gone returns true are passed over.
+func CheckQueues(l *Log, queues map[QueueKey]*Queue, gone func(topic string) bool) []error {
+	if gone == nil {
+		gone = func(string) bool { return false }
+	}
 	var errs []error
 	add := func(k QueueKey, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("queue %s/%d: %s", k.Topic, k.ID, fmt.Sprintf(format, args...)))
@@ -137,13 +140,16 @@ func CheckQueues(l *Log, queues map[QueueKey]*Queue) []error {
 	byQueue := map[QueueKey][]*Record{}
 	for i := range l.Records {
 		r := &l.Records[i]
-		if t := r.SysFlag & 0xC; t == 0x4 || t == 0xC { // prepared, rolled back
+		if t := r.SysFlag & 0xC; t == 0x4 || t == 0xC || gone(r.Topic) { // prepared, rolled back
 			continue
 		}
 		k := QueueKey{r.Topic, r.QueueID}
 		byQueue[k] = append(byQueue[k], r)
 	}
 	for k, q := range queues {
+		if gone(k.Topic) {
+			continue
+		}
 		for _, bad := range q.Bad {
 			add(k, "%s", bad)
 		}

@@ -14,9 +14,16 @@ type Stopped struct {
 	Index  *Index
 }
 
+// Options are what the reader of a store has to know.
+type Options struct {
+	Slots   int                     // of the index files
+	Journal *Journal                // what was sent; nil when that is not known
+	Gone    func(topic string) bool // topics that were deleted, whose records have no queues; nil for none
+}
+
 // CheckStopped reads a store that was closed in order and returns what does not agree: log, queues and index with each
-// other, and with the journal, if there is one. slots is the number of slots of its index files.
-func CheckStopped(fsys vfs.FS, root string, slots int, j *Journal) (*Stopped, []error) {
+// other, and with the journal, if there is one.
+func CheckStopped(fsys vfs.FS, root string, o Options) (*Stopped, []error) {
 	s := &Stopped{}
 	var err error
 	if s.Log, err = ReadLog(fsys, filepath.Join(root, "commitlog")); err != nil {
@@ -25,17 +32,17 @@ func CheckStopped(fsys vfs.FS, root string, slots int, j *Journal) (*Stopped, []
 	if s.Queues, err = ReadQueues(fsys, root); err != nil {
 		return nil, []error{err}
 	}
-	if s.Index, err = ReadIndex(fsys, root, slots, s.Log); err != nil {
+	if s.Index, err = ReadIndex(fsys, root, o.Slots, s.Log); err != nil {
 		return nil, []error{err}
 	}
 	var errs []error
 	for _, tail := range s.Log.Tail {
 		errs = append(errs, fmt.Errorf("commit log: %s", tail))
 	}
-	errs = append(errs, CheckQueues(s.Log, s.Queues)...)
+	errs = append(errs, CheckQueues(s.Log, s.Queues, o.Gone)...)
 	errs = append(errs, CheckIndex(s.Log, s.Index)...)
-	if j != nil {
-		errs = append(errs, j.Check(s.Log)...)
+	if o.Journal != nil {
+		errs = append(errs, o.Journal.Check(s.Log)...)
 	}
 	return s, errs
 }
