@@ -74,7 +74,11 @@ func (b *Broker) handleDeleteGroup(r *server.Request) {
 func (b *Broker) handleAllGroups(r *server.Request) {
 	all := b.groups.All()
 	names := slices.Sorted(maps.Keys(all.SubscriptionGroupTable))
-	from, to := page(r, "groupSeq", "maxGroupNum", all.DataVersion, len(names), b.cfg().SplitMetadata, b.cfg().SplitMetadataSize)
+	from, to, err := page(r, "groupSeq", "maxGroupNum", all.DataVersion, len(names), b.cfg().SplitMetadata, b.cfg().SplitMetadataSize)
+	if err != nil {
+		r.Reply(remoting.RespSystemError, err.Error())
+		return
+	}
 	out := map[string]remoting.SubscriptionGroupConfig{}
 	for _, n := range names[from:to] {
 		out[n] = all.SubscriptionGroupTable[n]

@@ -87,6 +87,9 @@ func alterAttributes(known map[string]attribute, create bool, current, changes m
 	maps.Copy(out, current)
 	seen := map[string]bool{}
 	for _, signed := range slices.Sorted(maps.Keys(changes)) {
+		if len(signed) < 2 {
+			return nil, badAttribute("unsupported key: %q", signed)
+		}
 		sign, key := signed[0], signed[1:]
 		if seen[key] {
 			return nil, badAttribute("key duplication: %s", key)

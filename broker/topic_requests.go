@@ -131,7 +131,12 @@ func (b *Broker) handleAllTopics(r *server.Request) {
 		MappingInfoMap:     map[string]remoting.TopicQueueMappingInfo{},
 	}
 	p := newReply(remoting.RespSuccess, "")
-	from, to := page(r, "topicSeq", "maxTopicNum", version, len(all), b.cfg().SplitMetadata, b.cfg().SplitMetadataSize)
+	from, to, err := page(r, "topicSeq", "maxTopicNum", version, len(all), b.cfg().SplitMetadata, b.cfg().SplitMetadataSize)
+	if err != nil {
+		p.free()
+		r.Reply(remoting.RespSystemError, err.Error())
+		return
+	}
 	p.int(keyTotalTopics, int64(len(all)))
 	for _, c := range all[from:to] {
 		body.TopicConfigTable[c.TopicName] = c
@@ -142,10 +147,17 @@ func (b *Broker) handleAllTopics(r *server.Request) {
 
 // page is the range of a table that a request asks for. A requester that has
 // seen another version of the table starts anew.
-func page(r *server.Request, seqField, numField string, version remoting.DataVersion, n int, split bool, size int) (from, to int) {
+func page(r *server.Request, seqField, numField string, version remoting.DataVersion, n int, split bool, size int) (from, to int, err error) {
 	seq, has, err := r.Fields.Int32(seqField)
-	if !has || err != nil || !split {
-		return 0, n
+	if err != nil {
+		return 0, 0, err
+	}
+	most, limited, err := r.Fields.Int32(numField)
+	if err != nil {
+		return 0, 0, err
+	}
+	if !has || !split {
+		return 0, n, nil
 	}
 	if v, ok := r.Fields.Get("dataVersion"); ok && len(v) > 0 && seq > 0 {
 		var seen remoting.DataVersion
@@ -153,11 +165,11 @@ func page(r *server.Request, seqField, numField string, version remoting.DataVer
 			seq = 0
 		}
 	}
-	if most, has, err := r.Fields.Int32(numField); has && err == nil && most > 0 {
+	if limited && most > 0 {
 		size = min(size, int(most))
 	}
 	from = min(max(0, int(seq)), n)
-	return from, min(from+size, n)
+	return from, min(from+size, n), nil
 }
 
 // handleTopicConfig serves GET_TOPIC_CONFIG.
