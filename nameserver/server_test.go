@@ -1,14 +1,18 @@
 package nameserver
 
 import (
+	"context"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 	"mqx/internal/clock"
 	"mqx/internal/fastjson"
 	"mqx/remoting"
+	remoteclient "mqx/remoting/client"
 )
 
 func TestMain(m *testing.M) {
@@ -389,4 +394,96 @@ func TestMinIDNotice(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("no notice came")
 	}
+}
+
+func TestTLS(t *testing.T) {
+	s := startServer(t, func(c *Config) { c.TLS.Mode = "enforcing" }) // test mode makes a certificate
+	conf, err := remoteclient.TLSOptions{TestMode: true}.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := remoteclient.New(remoteclient.Config{TLS: conf, Logger: slog.New(slog.DiscardHandler)})
+	defer c.Close()
+	resp, err := c.Call(t.Context(), s.Addr().String(), remoting.NewRequest(remoting.ReqGetBrokerClusterInfo, nil))
+	if err != nil || resp.Code != remoting.RespSuccess {
+		t.Fatalf("%v %+v", err, resp)
+	}
+	plain := remoteclient.New(remoteclient.Config{Logger: slog.New(slog.DiscardHandler)})
+	defer plain.Close()
+	if _, err := plain.Call(t.Context(), s.Addr().String(), remoting.NewRequest(remoting.ReqGetBrokerClusterInfo, nil)); err == nil {
+		t.Error("a plain client was served")
+	}
+}
+
+func TestRunErrors(t *testing.T) {
+	s := startServer(t, nil)
+	if err := s.Run(t.Context()); err == nil {
+		t.Error("ran twice")
+	}
+	cfg := s.Config()
+	if err := cfg.SetListen(s.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := taken.Run(t.Context()); err == nil || !strings.Contains(err.Error(), s.Addr().String()) {
+		t.Errorf("a port that is taken: %v", err)
+	}
+}
+
+func TestStopAnswersWhatIsInFlight(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.BindAddress, cfg.ListenPort, cfg.Logger = "127.0.0.1", 0, slog.New(slog.DiscardHandler)
+	cfg.KVConfigPath = filepath.Join(t.TempDir(), "kv.json")
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	<-s.Ready()
+	p := dial(t, s)
+	p.ok(registerRequest(t, 0, "m:1", 1, "x", "y"))
+	began := time.Now()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("the stop took %v with nothing in flight", took)
+	}
+}
+
+// TestRoutesFollowChanges asks for a route from several connections while it changes:
+// whoever has seen a registration answered must see its address from then on.
+func TestRoutesFollowChanges(t *testing.T) {
+	s := startServer(t, nil)
+	broker := dial(t, s)
+	broker.ok(registerRequest(t, 0, "m:0", 1, "x", "y"))
+	var newest atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 3 {
+		p := dial(t, s)
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				seen := newest.Load()
+				r := decode[remoting.TopicRouteData](t, p.ok(route("x")).Body)
+				var got int64
+				if _, err := fmt.Sscanf(r.BrokerDatas[0].BrokerAddrs[0], "m:%d", &got); err != nil || got < seen {
+					t.Errorf("route shows %v after %d was answered", r.BrokerDatas[0].BrokerAddrs, seen)
+					return
+				}
+			}
+		})
+	}
+	for i := range int64(200) {
+		broker.ok(registerRequest(t, 0, fmt.Sprintf("m:%d", i+1), 1, "x", "y"))
+		newest.Store(i + 1)
+	}
+	stop()
+	wg.Wait()
 }
