@@ -140,6 +140,7 @@ func checkContents(t *testing.T, want []outgoing, got []incoming) {
 // Both clients send in every way; both read it all back, by pulling and as push
 // consumers, and so does mqx consume.
 func TestSendAndReceive(t *testing.T) {
+	t.Parallel()
 	c := sharedCluster(t)
 	for name, send := range map[string]func(*testing.T, string, string, map[string][]outgoing){"Go": sendWithGo, "Java": sendWithJava} {
 		t.Run(name, func(t *testing.T) {
@@ -208,10 +209,10 @@ func javaReceived(t *testing.T, id string) []incoming {
 }
 
 // mqxConsume reads a topic with mqx's own command.
-func mqxConsume(t *testing.T, namesrv, topic string) []incoming {
+func mqxConsume(t *testing.T, namesrv, topic string, flags ...string) []incoming {
 	t.Helper()
 	var got []incoming
-	for line := range strings.Lines(mqx(t, "consume", topic, "-n", namesrv, "-o", "ndjson", "--body", "base64")) {
+	for line := range strings.Lines(mqx(t, append([]string{"consume", topic, "-n", namesrv, "-o", "ndjson", "--body", "base64"}, flags...)...)) {
 		var m struct {
 			incoming
 			Keys []string `json:"keys"`
@@ -227,6 +228,7 @@ func mqxConsume(t *testing.T, namesrv, topic string) []incoming {
 
 // A broadcast group: every member gets everything.
 func TestBroadcast(t *testing.T) {
+	t.Parallel()
 	c := sharedCluster(t)
 	const topic = "E2E_BROADCAST"
 	createTopic(t, c.namesrv, topic, 4)
@@ -254,6 +256,7 @@ func TestBroadcast(t *testing.T) {
 
 // One queue, one order: messages with one sharding key arrive as they were sent.
 func TestOrderly(t *testing.T) {
+	t.Parallel()
 	c := sharedCluster(t)
 	const topic = "E2E_ORDERLY"
 	createTopic(t, c.namesrv, topic, 4)

@@ -8,6 +8,7 @@ import (
 
 // A broker of one make at a name server of the other.
 func TestCrossing(t *testing.T) {
+	t.Parallel()
 	for name, start := range map[string]struct {
 		namesrv func(*testing.T, int) *process
 		broker  func(*testing.T, brokerSpec) *process

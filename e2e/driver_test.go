@@ -24,7 +24,8 @@ type driver struct {
 	out *bufio.Reader
 }
 
-func startDriver(t *testing.T) *driver {
+// startDriver starts a JVM of its own, with more flags if need be.
+func startDriver(t *testing.T, flags ...string) *driver {
 	t.Helper()
 	dir := testDir(t, "driver")
 	d := &driver{process: &process{name: "java-driver", log: filepath.Join(dir, "driver.log"), done: make(chan struct{})}}
@@ -33,7 +34,7 @@ func startDriver(t *testing.T) *driver {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	d.cmd = exec.Command("java", append(javaFlags(dir, "256m"), "Driver")...)
+	d.cmd = exec.Command("java", append(append(javaFlags(dir, "256m"), flags...), "Driver")...)
 	d.cmd.Stderr = log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if d.in, err = d.cmd.StdinPipe(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 // Apache's mqadmin 5.5.0 against mqx, command by command.
 func TestMqadmin(t *testing.T) {
+	t.Parallel()
 	c := sharedCluster(t)
 	d := sharedDriver(t)
 	n := []string{"-n", c.namesrv}

@@ -15,6 +15,7 @@ import (
 // Three name servers: one is paused, then another comes back empty. Sends and
 // pulls go on, with clients that were there before and with new ones.
 func TestNameServersFail(t *testing.T) {
+	t.Parallel()
 	nsPorts := []int{freePort(t), freePort(t), freePort(t)}
 	var addrs []string
 	var servers []*process

@@ -21,6 +21,7 @@ type member struct {
 // Two members share the queues; when one is killed, the other takes over all of
 // them and nothing is lost.
 func TestRebalance(t *testing.T) {
+	t.Parallel()
 	c := sharedCluster(t)
 	for name, join := range map[string]func(t *testing.T, namesrv, group, topic, id string) member{"Go": joinGo, "Java": joinJava} {
 		t.Run(name, func(t *testing.T) {

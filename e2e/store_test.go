@@ -15,11 +15,13 @@ import (
 // same offsets, with the same content; it goes on writing, and the first make
 // opens what came of it. The files are small, so that they roll.
 func TestStoresAreExchanged(t *testing.T) {
+	t.Parallel()
 	for name, makes := range map[string][2]func(*testing.T, brokerSpec) *process{
 		"mqx writes first":    {mqxBroker, apacheBroker},
 		"Apache writes first": {apacheBroker, mqxBroker},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			nsPort, brPort := freePort(t), freePort(t)
 			namesrv := loopback(nsPort)
 			mqxNameserver(t, nsPort).cleanup(t)
