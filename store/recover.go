@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mqx/internal/failpoint"
@@ -30,7 +31,7 @@ type recovery struct {
 	end    commitlog.WalkEnd
 	skips  int // findings of rot and holes in the range that was walked
 
-	behindQueues, behindUnits int64 // dirty: queues that lagged behind the log
+	behindQueues, behindUnits atomic.Int64 // dirty: queues that lagged behind the log
 }
 
 // recoveryPass is one walk over the log that gives units to queues.
@@ -64,7 +65,7 @@ func (s *Store) loadQueues(broken map[*queue]bool) error {
 	var errs []error
 	work := make(chan consumequeue.Found)
 	var wg sync.WaitGroup
-	for range min(8, 2*runtime.GOMAXPROCS(0)) {
+	for range loaders() {
 		wg.Go(func() {
 			for f := range work {
 				c, fs, whole, err := s.cqs.Load(f)
@@ -159,8 +160,8 @@ func (s *Store) checkRanges(ckpt *Checkpoint) error {
 		some = true
 		last = max(last, end)
 		if c := q.cq.Load(); c != nil {
-			if u, err := c.At(c.Min()); err == nil && !u.IsFiller() && (first < 0 || u.Phys < first) {
-				first = u.Phys
+			if phys, ok := c.FirstPhys(); ok && (first < 0 || phys < first) {
+				first = phys
 			}
 		} else {
 			first = 0
@@ -311,15 +312,46 @@ func (r *recovery) fillShort(short map[*queue]int64, before int64) error {
 func (r *recovery) reset(from int64) error {
 	for q := range r.s.queues.all {
 		r.max[q] = q.maxOffset()
-		var err error
+	}
+	return r.eachQueue(func(q *queue) error {
 		if b := q.batch.Load(); b != nil {
-			err = b.Reset(from)
-		} else if c := q.cq.Load(); c != nil {
-			_, err = c.Reset(from)
+			return b.Reset(from)
 		}
-		if err != nil {
-			return fmt.Errorf("cannot recover consume queues: %w", err)
+		if c := q.cq.Load(); c != nil {
+			_, err := c.Reset(from)
+			return err
 		}
+		return nil
+	})
+}
+
+// loaders is how many queues are worked on at the same time: most of it is waiting for the disk.
+func loaders() int { return min(8, 2*runtime.GOMAXPROCS(0)) }
+
+// eachQueue calls f for every queue, several at a time. It ends at the first error.
+func (r *recovery) eachQueue(f func(*queue) error) error {
+	work := make(chan *queue, 64)
+	var failed atomic.Pointer[error]
+	var wg sync.WaitGroup
+	for range loaders() {
+		wg.Go(func() {
+			for q := range work {
+				if err := f(q); err != nil {
+					failed.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	for q := range r.s.queues.all {
+		if failed.Load() != nil {
+			break
+		}
+		work <- q
+	}
+	close(work)
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return fmt.Errorf("cannot recover consume queues: %w", *err)
 	}
 	return nil
 }
@@ -440,14 +472,14 @@ func (r *recovery) settleQueues() error {
 	if err := s.cqs.WriteOut(); err != nil {
 		return fmt.Errorf("cannot recover consume queues: %w", err)
 	}
+	if err := r.eachQueue(func(q *queue) error { return r.settleQueue(q, logMin, logEnd) }); err != nil {
+		return err
+	}
 	for q := range s.queues.all {
-		if err := r.settleQueue(q, logMin, logEnd); err != nil {
-			return fmt.Errorf("cannot recover consume queues: %w", err)
-		}
 		q.counter.Set(q.maxOffset())
 	}
-	if r.behindQueues > 0 {
-		s.find(Finding{FindQueueBehind, "", -1, fmt.Sprintf("%d queues lacked %d units of messages that were in the log; they were built", r.behindQueues, r.behindUnits)})
+	if n := r.behindQueues.Load(); n > 0 {
+		s.find(Finding{FindQueueBehind, "", -1, fmt.Sprintf("%d queues lacked %d units of messages that were in the log; they were built", n, r.behindUnits.Load())})
 	}
 	return nil
 }
@@ -484,8 +516,8 @@ func (r *recovery) settleQueue(q *queue, logMin, logEnd int64) error {
 	was, now := r.max[q], c.Max()
 	switch {
 	case now > was && r.dirty:
-		r.behindQueues++
-		r.behindUnits += now - was
+		r.behindQueues.Add(1)
+		r.behindUnits.Add(now - was)
 	case now > was:
 		s.find(Finding{FindQueueBehind, "", -1, fmt.Sprintf("queue %s/%d ended at queue offset %d; %d units were built from the log", q.topic, q.id, was, now-was)})
 	case now < was:

@@ -34,6 +34,7 @@ type Queue struct {
 		written   int64   // units up to here are in files
 		buf       []byte  // units from written to max
 		lastEnd   int64   // physical offset behind the record of the last unit
+		firstPhys int64   // of the unit at Min, as Load found it; -1 when it is not known any more
 		stale     int64   // units of files up to here may hold old bytes behind written (after Reset)
 		syncFrom  int64   // first file written to since the last sync, noFile for none
 		newNames  bool    // files were created since the last sync
@@ -59,6 +60,18 @@ func (q *Queue) LastEnd() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.mu.lastEnd
+}
+
+// FirstPhys is the physical offset of the record at Min; ok is false when there is none.
+func (q *Queue) FirstPhys() (phys int64, ok bool) {
+	q.mu.Lock()
+	phys = q.mu.firstPhys
+	q.mu.Unlock()
+	if phys >= 0 {
+		return phys, true
+	}
+	u, err := q.At(q.Min())
+	return u.Phys, err == nil && u.Valid() && !u.IsFiller()
 }
 
 // FileUnits is the number of units in a file of this queue.

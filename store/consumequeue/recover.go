@@ -125,7 +125,13 @@ func (q *Queue) findEnd() error {
 	q.mu.written = end
 	q.max.Store(end)
 	last, err := q.endBefore(end)
-	q.mu.lastEnd = last
+	q.mu.lastEnd, q.mu.firstPhys = last, -1
+	if err == nil && end > q.min.Load() {
+		// The file is open now, and will not be for long where there are many.
+		if u, err := q.At(q.min.Load()); err == nil && !u.IsFiller() {
+			q.mu.firstPhys = u.Phys
+		}
+	}
 	return err
 }
 
@@ -189,9 +195,11 @@ func (q *Queue) Reset(phys int64) (dropped int64, err error) {
 		q.mu.Unlock()
 		return 0, nil
 	}
-	keep, last := old, q.mu.lastEnd
+	keep, last, firstPhys := old, q.mu.lastEnd, q.mu.firstPhys
 	q.mu.Unlock()
-	if last > phys || last == 0 {
+	if firstPhys >= phys { // a queue that is younger than the place: nothing stays, and nothing need be searched for
+		keep, last = q.first(), 0
+	} else if last > phys || last == 0 {
 		if keep, err = q.cutAt(phys); err != nil {
 			return 0, err
 		}
@@ -207,6 +215,9 @@ func (q *Queue) Reset(phys int64) (dropped int64, err error) {
 	defer q.mu.Unlock()
 	q.mu.stale = max(q.mu.stale, old, stale)
 	q.mu.written, q.mu.lastEnd = keep, last
+	if keep < old {
+		q.mu.firstPhys = -1
+	}
 	q.max.Store(keep)
 	if keep < q.min.Load() {
 		q.min.Store(keep)

@@ -67,9 +67,12 @@ func (q *Queue) CorrectMin(logMin int64) error {
 	if low >= high {
 		return nil
 	}
-	if u, err := q.At(low); err == nil && u.Valid() && !u.IsFiller() && u.Phys >= logMin {
+	if phys, ok := q.FirstPhys(); ok && phys >= logMin {
 		return nil
 	}
+	q.mu.Lock()
+	q.mu.firstPhys = -1
+	q.mu.Unlock()
 	off, err := q.Search(max(logMin, 0))
 	if err != nil {
 		return err

@@ -131,7 +131,7 @@ func (s *Set) List(dir string) ([]Found, error) {
 func (s *Set) New(topic string, id int32) *Queue {
 	q := &Queue{set: s, topic: topic, id: id, number: s.numbers.Add(1)}
 	q.mu.fileBytes = s.cfg.FileBytes
-	q.mu.syncFrom = noFile
+	q.mu.syncFrom, q.mu.firstPhys = noFile, -1
 	return q
 }
 
