@@ -102,10 +102,10 @@ const maxKnown = 10
 func (e *NotFoundError) Error() string {
 	s := e.Kind + " " + e.Name + " not found"
 	for i, k := range e.Known {
-		switch {
-		case i == 0:
+		switch i {
+		case 0:
 			s += "; known: " + k
-		case i == maxKnown:
+		case maxKnown:
 			return s + ", …"
 		default:
 			s += ", " + k

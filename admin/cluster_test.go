@@ -53,11 +53,11 @@ func startNameServer(t *testing.T) string {
 	return s.Addr().String()
 }
 
-// startBroker runs a real broker with small files.
-func startBroker(t *testing.T, ns, cluster, name string) (addr string) {
+// startBroker runs a real broker of cluster "c" with small files.
+func startBroker(t *testing.T, ns, name string) (addr string) {
 	t.Helper()
 	cfg := broker.DefaultConfig()
-	cfg.NamesrvAddr, cfg.BrokerClusterName, cfg.BrokerName = ns, cluster, name
+	cfg.NamesrvAddr, cfg.BrokerClusterName, cfg.BrokerName = ns, "c", name
 	cfg.BindAddress, cfg.BrokerIP1, cfg.ListenPort = "127.0.0.1", "127.0.0.1", 0
 	cfg.Loops, cfg.Logger = 1, quiet
 	cfg.Store.RootDir = t.TempDir()
@@ -140,7 +140,7 @@ func register(t *testing.T, c *Client, ns, cluster, name, addr string, id int64,
 
 func closedPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func consumeOne(t *testing.T, ns, topic, group string) {
 
 func TestGroups(t *testing.T) {
 	ns := startNameServer(t)
-	startBroker(t, ns, "c", "a")
+	startBroker(t, ns, "a")
 	c := newClient(t, ns)
 	create(t, c, Target{Cluster: "c"}, TopicSpec{Name: "T", ReadQueues: 2, WriteQueues: 2})
 	send(t, ns, "T", 6, "a")

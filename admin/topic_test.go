@@ -39,10 +39,10 @@ func nothing(p *TopicPlan) bool {
 	return !slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Action != ActionNone })
 }
 
-func create(t *testing.T, c *Client, target Target, spec TopicSpec) *Result {
+func create(t *testing.T, c *Client, target Target, spec TopicSpec) {
 	t.Helper()
 	p, err := c.PlanCreateTopic(t.Context(), target, spec)
-	return apply(t, c, p, err)
+	apply(t, c, p, err)
 }
 
 func names(ts []Topic) (out []string) {
@@ -54,8 +54,8 @@ func names(ts []Topic) (out []string) {
 
 func TestTopicLife(t *testing.T) {
 	ns := startNameServer(t)
-	startBroker(t, ns, "c", "a")
-	startBroker(t, ns, "c", "b")
+	startBroker(t, ns, "a")
+	startBroker(t, ns, "b")
 	c := newClient(t, ns)
 	ctx := t.Context()
 
@@ -159,8 +159,8 @@ func send(t *testing.T, ns, topic string, n int, broker string) {
 
 func TestOrderedTopic(t *testing.T) {
 	ns, ns2 := startNameServer(t), startNameServer(t)
-	startBroker(t, ns+";"+ns2, "c", "a")
-	startBroker(t, ns+";"+ns2, "c", "b")
+	startBroker(t, ns+";"+ns2, "a")
+	startBroker(t, ns+";"+ns2, "b")
 	c := newClient(t, ns, ns2)
 	conf := func(addr string) string {
 		resp, err := c.ask(t.Context(), addr, remoting.NewRequest(remoting.ReqGetKVConfig, &remoting.GetKVConfigHeader{Namespace: orderNamespace, Key: "T"}))
@@ -190,8 +190,8 @@ func TestOrderedTopic(t *testing.T) {
 
 func TestDeleteOnOneBroker(t *testing.T) { // N094
 	ns := startNameServer(t)
-	startBroker(t, ns, "c", "a")
-	startBroker(t, ns, "c", "b")
+	startBroker(t, ns, "a")
+	startBroker(t, ns, "b")
 	c := newClient(t, ns)
 	create(t, c, Target{Cluster: "c"}, TopicSpec{Name: "T", ReadQueues: 2, WriteQueues: 2})
 	p, err := c.PlanDeleteTopic(t.Context(), Target{Broker: "a"}, "T")
@@ -216,8 +216,12 @@ func TestTargets(t *testing.T) {
 		target Target
 		want   []string
 	}{
-		{Target{}, []string{"a:1", "b:3", "x:1"}}, {Target{Cluster: "c1"}, []string{"a:1", "b:3"}}, {Target{Broker: "a"}, []string{"a:1"}},
-		{Target{Broker: "b"}, []string{"b:3"}}, {Target{Broker: "a:2"}, []string{"a:2"}}, {Target{Broker: "else:9"}, []string{"else:9"}},
+		{Target{}, []string{"a:1", "b:3", "x:1"}},
+		{Target{Cluster: "c1"}, []string{"a:1", "b:3"}},
+		{Target{Broker: "a"}, []string{"a:1"}},
+		{Target{Broker: "b"}, []string{"b:3"}},
+		{Target{Broker: "a:2"}, []string{"a:2"}},
+		{Target{Broker: "else:9"}, []string{"else:9"}},
 		{Target{Cluster: "c2", Broker: "x"}, []string{"x:1"}},
 	} {
 		got, err := selectPrimaries(all, c.target)
@@ -263,7 +267,7 @@ func TestChangeNeedsOneCluster(t *testing.T) {
 
 func TestPartialResults(t *testing.T) {
 	ns := startNameServer(t)
-	startBroker(t, ns, "c", "good")
+	startBroker(t, ns, "good")
 	c := newClient(t, ns)
 	hangs := startFake(t, map[int32]func(*server.Request){
 		remoting.ReqGetAllTopicConfig: func(r *server.Request) { r.Done() }, remoting.ReqGetTopicConfig: func(r *server.Request) { r.Done() },
@@ -359,12 +363,15 @@ func TestRequestsAreMqadmins(t *testing.T) {
 
 func TestPages(t *testing.T) {
 	total := remoting.Some(int32(5))
-	page := func(v int64, keys ...string) (map[string]int, remoting.DataVersion, remoting.Opt[int32], error) {
+	type answer = func() (map[string]int, remoting.DataVersion, remoting.Opt[int32], error)
+	page := func(v int64, keys ...string) answer {
 		m := map[string]int{}
 		for _, k := range keys {
 			m[k] = 1
 		}
-		return m, remoting.DataVersion{Counter: v}, total, nil
+		return func() (map[string]int, remoting.DataVersion, remoting.Opt[int32], error) {
+			return m, remoting.DataVersion{Counter: v}, total, nil
+		}
 	}
 	calls := 0
 	got, err := pages(func(seq int32, version string) (map[string]int, remoting.DataVersion, remoting.Opt[int32], error) {
@@ -377,15 +384,15 @@ func TestPages(t *testing.T) {
 		}
 		switch {
 		case calls == 1:
-			return page(1, "a", "b")
+			return page(1, "a", "b")()
 		case calls == 2: // the table changed meanwhile: from the start again
-			return page(2, "c", "d")
+			return page(2, "c", "d")()
 		case seq == 0:
-			return page(2, "A", "B")
+			return page(2, "A", "B")()
 		case seq == 2:
-			return page(2, "C", "D")
+			return page(2, "C", "D")()
 		}
-		return page(2, "E")
+		return page(2, "E")()
 	})
 	if err != nil || len(got) != 5 || got["A"] != 1 || got["a"] != 0 || calls != 5 {
 		t.Errorf("%v after %d calls, %v", got, calls, err)

@@ -25,7 +25,7 @@ func assignAveragely(queues []remoting.MessageQueue, members []string, self stri
 		size++
 	}
 	start := index * size
-	if !(rest > 0 && index < rest) {
+	if rest == 0 || index >= rest {
 		start += rest
 	}
 	count := min(size, n-start)

@@ -26,10 +26,10 @@ type member struct {
 	got []string
 }
 
-func startMember(t *testing.T, ns, group, topic string, change func(*ConsumerConfig)) *member {
+func startMember(t *testing.T, ns, group string, change func(*ConsumerConfig)) *member {
 	t.Helper()
 	cfg := ConsumerConfig{
-		Config: Config{NameServers: []string{ns}, Heartbeat: time.Second}, Group: group, Subscriptions: []Subscription{{Topic: topic}},
+		Config: Config{NameServers: []string{ns}, Heartbeat: time.Second}, Group: group, Subscriptions: []Subscription{{Topic: "T"}},
 		From: FromFirst, Rebalance: 50 * time.Millisecond, Commit: 20 * time.Millisecond,
 	}
 	if change != nil {
@@ -74,9 +74,9 @@ func (m *member) bodies() []string {
 	return slices.Sorted(slices.Values(m.got))
 }
 
-func (m *member) queues(topic string) (out []int32) {
+func (m *member) queues() (out []int32) {
 	for q := range m.c.snapshot() {
-		if q.Topic == topic {
+		if q.Topic == "T" {
 			out = append(out, q.QueueID)
 		}
 	}
@@ -87,22 +87,22 @@ func (m *member) queues(topic string) (out []int32) {
 func TestConsumeAndCommit(t *testing.T) {
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:2")
-	b.fill("T", 0, bodies("p", 40), "", 1)
-	b.fill("T", 1, bodies("q", 3), "", 1)
-	m := startMember(t, ns, "G", "T", nil)
+	b.fill(0, bodies("p", 40), "", 1)
+	b.fill(1, bodies("q", 3), "", 1)
+	m := startMember(t, ns, "G", nil)
 	eventually(t, "all messages", func() bool { return len(m.bodies()) == 43 })
-	eventually(t, "commits", func() bool { return b.committed("G", "T", 0) == 40 && b.committed("G", "T", 1) == 3 })
-	b.fill("T", 1, []string{"late"}, "", 1)
+	eventually(t, "commits", func() bool { return b.committed(0) == 40 && b.committed(1) == 3 })
+	b.fill(1, []string{"late"}, "", 1)
 	eventually(t, "a late message", func() bool { return len(m.bodies()) == 44 })
 	m.stop(t)
-	if got := b.committed("G", "T", 1); got != 4 {
+	if got := b.committed(1); got != 4 {
 		t.Errorf("committed at the end: %d", got)
 	}
 	if left := b.requests(remoting.ReqUnregisterClient); len(left) != 1 || left[0].fields["consumerGroup"] != "G" {
 		t.Errorf("unregistered: %+v", left)
 	}
-	again := startMember(t, ns, "G", "T", nil)
-	b.fill("T", 0, []string{"more"}, "", 1)
+	again := startMember(t, ns, "G", nil)
+	b.fill(0, []string{"more"}, "", 1)
 	eventually(t, "only what is new", func() bool { return slices.Equal(again.bodies(), []string{"more"}) })
 	if again.c.core.id == m.c.core.id {
 		t.Error("two members with one client id (N045)")
@@ -115,7 +115,7 @@ func TestConsumeAndCommit(t *testing.T) {
 func TestCommitOnlyAfterHandOff(t *testing.T) { // N048
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:1")
-	b.fill("T", 0, bodies("p", 10), "", 1)
+	b.fill(0, bodies("p", 10), "", 1)
 	for _, c := range []struct {
 		failAt int // index of the call that fails
 		err    error
@@ -135,10 +135,10 @@ func TestCommitOnlyAfterHandOff(t *testing.T) { // N048
 			}
 			return nil
 		})
-		if (c.err == ErrStop) != (err == nil) || err != nil && !errors.Is(err, c.err) {
+		if errors.Is(c.err, ErrStop) != (err == nil) || err != nil && !errors.Is(err, c.err) {
 			t.Errorf("fail at %d: Run returned %v", c.failAt, err)
 		}
-		if got := b.committed("G", "T", 0); got != c.want {
+		if got := b.committed(0); got != c.want {
 			t.Errorf("fail at %d: committed %d, want %d", c.failAt, got, c.want)
 		}
 	}
@@ -147,21 +147,21 @@ func TestCommitOnlyAfterHandOff(t *testing.T) { // N048
 func TestRebalance(t *testing.T) {
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:4")
-	one := startMember(t, ns, "G", "T", nil)
-	eventually(t, "all queues at one member", func() bool { return len(one.queues("T")) == 4 })
-	two := startMember(t, ns, "G", "T", nil)
-	eventually(t, "two queues each", func() bool { return len(one.queues("T")) == 2 && len(two.queues("T")) == 2 })
+	one := startMember(t, ns, "G", nil)
+	eventually(t, "all queues at one member", func() bool { return len(one.queues()) == 4 })
+	two := startMember(t, ns, "G", nil)
+	eventually(t, "two queues each", func() bool { return len(one.queues()) == 2 && len(two.queues()) == 2 })
 	for q := range int32(4) {
-		b.fill("T", q, bodies(fmt.Sprintf("q%d-", q), 5), "", 1)
+		b.fill(q, bodies(fmt.Sprintf("q%d-", q), 5), "", 1)
 	}
 	eventually(t, "all messages", func() bool { return len(one.bodies())+len(two.bodies()) == 20 })
 	two.stop(t)
-	eventually(t, "all queues at the one that stays", func() bool { return len(one.queues("T")) == 4 })
+	eventually(t, "all queues at the one that stays", func() bool { return len(one.queues()) == 4 })
 	b.create("T:6") // N050
 	eventually(t, "new queues", func() bool {
 		one.c.core.routes.doubt("T")
 		one.c.rebalanceSoon()
-		return len(one.queues("T")) == 6
+		return len(one.queues()) == 6
 	})
 	all := append(one.bodies(), two.bodies()...)
 	slices.Sort(all)
@@ -174,8 +174,8 @@ func TestConsumeFrom(t *testing.T) {
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:1")
 	now := time.Now().UnixMilli()
-	b.fill("T", 0, []string{"hour"}, "", now-3_600_000)
-	b.fill("T", 0, []string{"minute"}, "", now-60_000)
+	b.fill(0, []string{"hour"}, "", now-3_600_000)
+	b.fill(0, []string{"minute"}, "", now-60_000)
 	for i, c := range []struct {
 		from ConsumeFrom
 		at   time.Time
@@ -187,10 +187,10 @@ func TestConsumeFrom(t *testing.T) {
 		{FromTime, time.UnixMilli(now - 7_200_000), []string{"hour", "minute", "new"}},
 	} {
 		group := fmt.Sprintf("G%d", i)
-		m := startMember(t, ns, group, "T", func(cfg *ConsumerConfig) { cfg.From, cfg.FromAt = c.from, c.at })
-		eventually(t, "the queue", func() bool { return len(m.queues("T")) == 1 })
+		m := startMember(t, ns, group, func(cfg *ConsumerConfig) { cfg.From, cfg.FromAt = c.from, c.at })
+		eventually(t, "the queue", func() bool { return len(m.queues()) == 1 })
 		if i == 0 {
-			b.fill("T", 0, []string{"new"}, "", now)
+			b.fill(0, []string{"new"}, "", now)
 		}
 		eventually(t, fmt.Sprintf("messages of %s", group), func() bool { return slices.Equal(m.bodies(), c.want) })
 		m.stop(t)
@@ -200,12 +200,12 @@ func TestConsumeFrom(t *testing.T) {
 func TestOffsetFaultDoesNotStartAtZero(t *testing.T) { // N040 N047
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:1")
-	b.fill("T", 0, bodies("p", 10), "", 1)
+	b.fill(0, bodies("p", 10), "", 1)
 	b.mu.Lock()
 	b.offsets["G|T|0"] = 8
 	b.mu.Unlock()
 	b.intercept(remoting.ReqQueryConsumerOffset, func(r *server.Request) bool { r.Reply(remoting.RespSystemError, "not loaded yet"); return true })
-	m := startMember(t, ns, "G", "T", nil)
+	m := startMember(t, ns, "G", nil)
 	eventually(t, "refused questions", func() bool { return len(b.requests(remoting.ReqQueryConsumerOffset)) > 3 })
 	if got := m.bodies(); len(got) != 0 {
 		t.Errorf("consumed without knowing the offset: %v", got)
@@ -217,10 +217,10 @@ func TestOffsetFaultDoesNotStartAtZero(t *testing.T) { // N040 N047
 func TestFilteredMessagesAreCommitted(t *testing.T) { // N042
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:1")
-	b.fill("T", 0, []string{"1"}, "Aa", 1)
-	b.fill("T", 0, bodies("x", 5), "BB", 1)
-	m := startMember(t, ns, "G", "T", func(c *ConsumerConfig) { c.Subscriptions[0].Tag = "Aa" })
-	eventually(t, "an offset behind the filtered ones", func() bool { return b.committed("G", "T", 0) == 6 })
+	b.fill(0, []string{"1"}, "Aa", 1)
+	b.fill(0, bodies("x", 5), "BB", 1)
+	m := startMember(t, ns, "G", func(c *ConsumerConfig) { c.Subscriptions[0].Tag = "Aa" })
+	eventually(t, "an offset behind the filtered ones", func() bool { return b.committed(0) == 6 })
 	if got := m.bodies(); !slices.Equal(got, []string{"1"}) {
 		t.Errorf("consumed %v", got)
 	}
@@ -235,9 +235,9 @@ func TestFilteredMessagesAreCommitted(t *testing.T) { // N042
 func TestResetByBroker(t *testing.T) {
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:1")
-	b.fill("T", 0, bodies("p", 5), "", 1)
-	m := startMember(t, ns, "G", "T", nil)
-	eventually(t, "all", func() bool { return len(m.bodies()) == 5 && b.committed("G", "T", 0) == 5 })
+	b.fill(0, bodies("p", 5), "", 1)
+	m := startMember(t, ns, "G", nil)
+	eventually(t, "all", func() bool { return len(m.bodies()) == 5 && b.committed(0) == 5 })
 
 	b.mu.Lock()
 	conn := b.members["G"][m.c.core.id]
@@ -254,11 +254,11 @@ func TestResetByBroker(t *testing.T) {
 	a := m.c.snapshot()[remoting.MessageQueue{Topic: "T", BrokerName: "a"}]
 	eventually(t, "the reset", func() bool { offset, epoch := a.position(); return offset == 3 && epoch == 1 })
 	// The held pull still waits at 5; what it brings belongs to the time before.
-	b.fill("T", 0, []string{"p5"}, "", 1)
+	b.fill(0, []string{"p5"}, "", 1)
 	eventually(t, "the repeated ones", func() bool {
 		return slices.Equal(m.bodies(), []string{"p0", "p1", "p2", "p3", "p3", "p4", "p4", "p5"})
 	})
-	eventually(t, "the commit", func() bool { return b.committed("G", "T", 0) == 6 })
+	eventually(t, "the commit", func() bool { return b.committed(0) == 6 })
 
 	status, err := conn.Call(t.Context(), remoting.NewRequest(remoting.ReqGetConsumerStatusFromClient, &remoting.GetConsumerStatusHeader{Topic: "T", Group: "G"}))
 	if err != nil || !strings.Contains(string(status.Body), `:6}`) {
@@ -281,19 +281,19 @@ func TestOffsetMoved(t *testing.T) {
 	b.queues[queueKey{"T", 0}].min = 100
 	b.offsets["G|T|0"] = 3 // expired long ago
 	b.mu.Unlock()
-	b.fill("T", 0, bodies("p", 2), "", 1)
-	m := startMember(t, ns, "G", "T", nil)
+	b.fill(0, bodies("p", 2), "", 1)
+	m := startMember(t, ns, "G", nil)
 	eventually(t, "what is left", func() bool { return slices.Equal(m.bodies(), []string{"p0", "p1"}) })
-	eventually(t, "the commit", func() bool { return b.committed("G", "T", 0) == 102 })
+	eventually(t, "the commit", func() bool { return b.committed(0) == 102 })
 }
 
 func TestBroadcast(t *testing.T) {
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:2")
 	set := func(c *ConsumerConfig) { c.Broadcast = true }
-	one, two := startMember(t, ns, "G", "T", set), startMember(t, ns, "G", "T", set)
-	eventually(t, "all queues at both", func() bool { return len(one.queues("T")) == 2 && len(two.queues("T")) == 2 })
-	b.fill("T", 1, bodies("p", 3), "", 1)
+	one, two := startMember(t, ns, "G", set), startMember(t, ns, "G", set)
+	eventually(t, "all queues at both", func() bool { return len(one.queues()) == 2 && len(two.queues()) == 2 })
+	b.fill(1, bodies("p", 3), "", 1)
 	eventually(t, "all messages at both", func() bool { return len(one.bodies()) == 3 && len(two.bodies()) == 3 })
 	one.stop(t)
 	if n := len(b.requests(remoting.ReqUpdateConsumerOffset)); n != 0 {
@@ -304,7 +304,7 @@ func TestBroadcast(t *testing.T) {
 func TestFlowControl(t *testing.T) {
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:1")
-	b.fill("T", 0, bodies("p", 100), "", 1)
+	b.fill(0, bodies("p", 100), "", 1)
 	cons, err := NewConsumer(ConsumerConfig{
 		Config: Config{NameServers: []string{ns}}, Group: "G", Subscriptions: []Subscription{{Topic: "T"}}, From: FromFirst, Batch: 5, MaxBuffered: 10,
 	})

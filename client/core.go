@@ -52,11 +52,13 @@ func (c *core) close() error {
 // localIP is the address from which this machine reaches a peer; loopback when that
 // cannot be told. Nothing is sent.
 func localIP(peer string) netip.Addr {
-	conn, err := net.Dial("udp", peer)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second) // for a name that is slow to resolve
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", peer)
 	if err != nil {
 		return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	if a, ok := conn.LocalAddr().(*net.UDPAddr); ok {
 		return a.AddrPort().Addr().Unmap().WithZone("")
 	}

@@ -241,8 +241,8 @@ func (b *fakeBroker) put(k queueKey, rec message.Record) (id string, offset int6
 	return id, offset
 }
 
-// fill stores messages directly: bodies, with a store time and a tag each.
-func (b *fakeBroker) fill(topic string, queue int32, bodies []string, tag string, storeMs int64) {
+// fill stores messages of topic T directly: bodies, with a store time and a tag each.
+func (b *fakeBroker) fill(queue int32, bodies []string, tag string, storeMs int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, body := range bodies {
@@ -250,9 +250,9 @@ func (b *fakeBroker) fill(topic string, queue int32, bodies []string, tag string
 		if tag != "" {
 			rec.Properties = message.FormatProperties(map[string]string{message.PropTags: tag})
 		}
-		b.put(queueKey{topic, queue}, rec)
+		b.put(queueKey{"T", queue}, rec)
 	}
-	b.wake(queueKey{topic, queue})
+	b.wake(queueKey{"T", queue})
 }
 
 // send stores a message or a batch; an unknown topic is created as asked.
@@ -447,11 +447,11 @@ func (b *fakeBroker) updateOffset(r *server.Request) {
 	r.Reply(remoting.RespSuccess, "")
 }
 
-// committed is the committed offset of a group, -1 for none.
-func (b *fakeBroker) committed(group, topic string, queue int) int64 {
+// committed is the committed offset of group G in topic T, -1 for none.
+func (b *fakeBroker) committed(queue int) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n, ok := b.offsets[group+"|"+topic+"|"+strconv.Itoa(queue)]; ok {
+	if n, ok := b.offsets["G|T|"+strconv.Itoa(queue)]; ok {
 		return n
 	}
 	return -1
@@ -547,7 +547,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // closedPort is an address on which nobody listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -558,7 +558,7 @@ func closedPort(t *testing.T) string {
 // hangingPort is an address that takes connections and never answers.
 func hangingPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

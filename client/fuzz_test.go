@@ -10,6 +10,7 @@ import (
 
 // answers adds the answers to requests of a code from recorded conversations.
 func answers(f *testing.F, code int32, names ...string) {
+	f.Helper()
 	for _, name := range names {
 		for _, fr := range testkit.GoldenWire(f, name) {
 			if fr.Kind == testkit.WireFrameKind && fr.RequestCode != nil && *fr.RequestCode == code {

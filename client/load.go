@@ -132,7 +132,7 @@ func LoadProduce(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot load: %w", err)
 	}
-	defer c.close()
+	defer func() { _ = c.close() }()
 	if err := createLoadTopics(ctx, c, &cfg); err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func LoadConsume(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot load: %w", err)
 	}
-	defer c.close()
+	defer func() { _ = c.close() }()
 	brokers, err := loadTargets(ctx, c, &cfg, false)
 	if err != nil {
 		return nil, err

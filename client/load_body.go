@@ -59,7 +59,7 @@ func fillBody(body []byte) {
 // bitmap is a set of small numbers.
 type bitmap []uint64
 
-func (b bitmap) has(n uint64) bool { return n/64 < uint64(len(b)) && b[n/64]&(1<<(n%64)) != 0 }
+func (b *bitmap) has(n uint64) bool { return n/64 < uint64(len(*b)) && (*b)[n/64]&(1<<(n%64)) != 0 }
 
 func (b *bitmap) set(n uint64) {
 	for n/64 >= uint64(len(*b)) {

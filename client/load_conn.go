@@ -120,7 +120,7 @@ func (c *loadConn) session(ctx context.Context, failures *int) error {
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
+	defer func() { _ = nc.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	defer c.abandon()

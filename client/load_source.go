@@ -23,6 +23,7 @@ type produceSource struct {
 // coarseClock is set once a round of requests.
 type coarseClock struct{ ms int64 }
 
+// Now is the time that was set.
 func (c *coarseClock) Now() time.Time { return time.UnixMilli(c.ms) }
 
 func newProduceSource(cfg *LoadConfig, b *loadBroker, slots int, book *ledger) (*produceSource, error) {

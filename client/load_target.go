@@ -32,7 +32,7 @@ func createLoadTopics(ctx context.Context, c *core, cfg *LoadConfig) error {
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer func() { _ = p.Close() }()
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(parallelQuestions)
 	for _, topic := range cfg.Topics {

@@ -156,7 +156,7 @@ func TestLoadConsume(t *testing.T) {
 	if _, err := LoadProduce(t.Context(), loadConfig(ns, func(c *LoadConfig) { c.Count = 1000 })); err != nil {
 		t.Fatal(err)
 	}
-	b.fill("T", 0, bodies("foreign", 5), "", 1)
+	b.fill(0, bodies("foreign", 5), "", 1)
 	r, err := LoadConsume(t.Context(), loadConfig(ns, nil))
 	if err != nil || r.Checked != 1000 || r.Messages != 1005 || r.Lost+r.Duplicated+r.OutOfOrder+r.Corrupt != 0 || r.LossUnknown {
 		t.Errorf("verified: %+v %v", r, err)

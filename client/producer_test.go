@@ -45,10 +45,10 @@ func msg(topic, body string) *message.Message {
 	return &message.Message{Topic: topic, Body: []byte(body)}
 }
 
-// readAll reads a topic from its start to its end.
-func readAll(t *testing.T, ns, topic string, change func(*ReaderConfig)) []*Received {
+// readAll reads topic T from its start to its end.
+func readAll(t *testing.T, ns string, change func(*ReaderConfig)) []*Received {
 	t.Helper()
-	cfg := ReaderConfig{Config: Config{NameServers: []string{ns}}, Topic: topic}
+	cfg := ReaderConfig{Config: Config{NameServers: []string{ns}}, Topic: "T"}
 	if change != nil {
 		change(&cfg)
 	}
@@ -112,7 +112,7 @@ func TestSendForms(t *testing.T) {
 		t.Errorf("batch fields: %v", f)
 	}
 	got := map[string]*Received{}
-	for _, m := range readAll(t, ns, "T", nil) {
+	for _, m := range readAll(t, ns, nil) {
 		got[string(m.Body)] = m
 	}
 	if len(got) != 5 {
@@ -153,7 +153,7 @@ func TestCompression(t *testing.T) {
 			t.Errorf("%v over %d: sysFlag %s, %d bytes of %d", c.kind, c.over, last.fields["f"], len(last.body), len(c.body))
 		}
 	}
-	for _, m := range readAll(t, ns, "T", nil) {
+	for _, m := range readAll(t, ns, nil) {
 		if string(m.Body) != big && string(m.Body) != small {
 			t.Errorf("offset %d came back as %d bytes", m.QueueOffset, len(m.Body))
 		}
@@ -205,7 +205,8 @@ func TestQueueChoice(t *testing.T) {
 	}
 	send(SendOptions{Random: true})
 	for _, o := range []SendOptions{
-		{HasQueue: true, QueueID: 9}, {Broker: "nobody"},
+		{HasQueue: true, QueueID: 9},
+		{Broker: "nobody"},
 		{Select: func([]remoting.MessageQueue) (int, error) { return 99, nil }},
 		{Select: func([]remoting.MessageQueue) (int, error) { return 0, errors.New("no") }},
 	} {
@@ -427,7 +428,7 @@ func TestConcurrentSends(t *testing.T) {
 	}
 	wg.Wait()
 	ids := map[string]bool{}
-	for _, m := range readAll(t, ns, "T", nil) {
+	for _, m := range readAll(t, ns, nil) {
 		ids[m.MessageID] = true
 	}
 	if len(ids) != 400 {
@@ -443,9 +444,14 @@ func TestFaults(t *testing.T) {
 		failed bool
 		pause  time.Duration
 	}{
-		{10 * time.Millisecond, false, 0}, {100 * time.Millisecond, false, 0}, {550 * time.Millisecond, false, 2 * time.Second},
-		{2 * time.Second, false, 5 * time.Second}, {4 * time.Second, false, 6 * time.Second}, {6 * time.Second, false, 10 * time.Second},
-		{16 * time.Second, false, 30 * time.Second}, {0, true, 10 * time.Second},
+		{10 * time.Millisecond, false, 0},
+		{100 * time.Millisecond, false, 0},
+		{550 * time.Millisecond, false, 2 * time.Second},
+		{2 * time.Second, false, 5 * time.Second},
+		{4 * time.Second, false, 6 * time.Second},
+		{6 * time.Second, false, 10 * time.Second},
+		{16 * time.Second, false, 30 * time.Second},
+		{0, true, 10 * time.Second},
 	} {
 		f.note("x", c.took, c.failed, now)
 		if c.pause > 0 && f.available("x", now.Add(c.pause-time.Millisecond)) || !f.available("x", now.Add(c.pause)) {

@@ -71,7 +71,7 @@ type Reader struct {
 	once   sync.Once
 }
 
-// ErrStop, returned by the function of Reader.Read or Consumer.Run, ends it without an error.
+// ErrStop is what the function of Reader.Read or Consumer.Run returns to end it without an error.
 var ErrStop = errors.New("stop reading")
 
 // BrokenError says that records could not be read; all others were delivered.

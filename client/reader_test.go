@@ -31,8 +31,8 @@ func texts(ms []*Received) (out []string) {
 func TestReadRanges(t *testing.T) {
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:2")
-	b.fill("T", 0, bodies("p", 100), "", 1000) // stored at 1000, 1001, ...
-	b.fill("T", 1, bodies("q", 3), "", 5000)
+	b.fill(0, bodies("p", 100), "", 1000) // stored at 1000, 1001, ...
+	b.fill(1, bodies("q", 3), "", 5000)
 	at := func(ms int64) *Position { return &Position{Kind: AtTime, Time: time.UnixMilli(ms)} }
 	offset := func(n int64) *Position { return &Position{Kind: AtOffset, Offset: n} }
 	for _, c := range []struct {
@@ -52,7 +52,7 @@ func TestReadRanges(t *testing.T) {
 		{"an end behind the end", func(c *ReaderConfig) { c.HasQueue, c.Queue, c.End = true, 1, offset(500) }, bodies("q", 3)},
 		{"an empty range", func(c *ReaderConfig) { c.HasQueue, c.Start, c.End = true, *offset(5), offset(5) }, nil},
 	} {
-		if got := texts(readAll(t, ns, "T", c.change)); !slices.Equal(got, c.want) {
+		if got := texts(readAll(t, ns, c.change)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}
@@ -70,8 +70,8 @@ func TestReadBelowTheMinimum(t *testing.T) {
 	b.mu.Lock()
 	b.queues[queueKey{"T", 0}].min = 50
 	b.mu.Unlock()
-	b.fill("T", 0, bodies("p", 5), "", 1000)
-	got := readAll(t, ns, "T", func(c *ReaderConfig) { c.Start = Position{Kind: AtOffset, Offset: 3} })
+	b.fill(0, bodies("p", 5), "", 1000)
+	got := readAll(t, ns, func(c *ReaderConfig) { c.Start = Position{Kind: AtOffset, Offset: 3} })
 	if len(got) != 5 || got[0].QueueOffset != 50 {
 		t.Errorf("%d messages: %v", len(got), texts(got))
 	}
@@ -80,12 +80,12 @@ func TestReadBelowTheMinimum(t *testing.T) {
 func TestReadTags(t *testing.T) { // N042
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:1")
-	b.fill("T", 0, []string{"1"}, "Aa", 1) // Aa and BB have the same hash
-	b.fill("T", 0, []string{"2"}, "BB", 2)
-	b.fill("T", 0, []string{"3"}, "C", 3)
-	b.fill("T", 0, []string{"4"}, "", 4)
+	b.fill(0, []string{"1"}, "Aa", 1) // Aa and BB have the same hash
+	b.fill(0, []string{"2"}, "BB", 2)
+	b.fill(0, []string{"3"}, "C", 3)
+	b.fill(0, []string{"4"}, "", 4)
 	for expr, want := range map[string][]string{"": {"1", "2", "3", "4"}, "*": {"1", "2", "3", "4"}, "Aa": {"1"}, "BB || C": {"2", "3"}, "Z": nil} {
-		if got := texts(readAll(t, ns, "T", func(c *ReaderConfig) { c.Tag = expr })); !slices.Equal(got, want) {
+		if got := texts(readAll(t, ns, func(c *ReaderConfig) { c.Tag = expr })); !slices.Equal(got, want) {
 			t.Errorf("tag %q: %v, want %v", expr, got, want)
 		}
 	}
@@ -105,7 +105,7 @@ func TestReadTags(t *testing.T) { // N042
 func TestReadFollow(t *testing.T) {
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:2")
-	b.fill("T", 0, bodies("old", 3), "", 1)
+	b.fill(0, bodies("old", 3), "", 1)
 	for _, ordered := range []bool{false, true} {
 		r, err := NewReader(ReaderConfig{Config: Config{NameServers: []string{ns}}, Topic: "T", Follow: true, Ordered: ordered, Start: Position{Kind: AtEnd}})
 		if err != nil {
@@ -123,8 +123,8 @@ func TestReadFollow(t *testing.T) {
 					}
 				}
 				if n >= 2 {
-					b.fill("T", 1, []string{"new"}, "", 10)
-					b.fill("T", 0, []string{"newer"}, "", 20)
+					b.fill(1, []string{"new"}, "", 10)
+					b.fill(0, []string{"newer"}, "", 20)
 					return
 				}
 				time.Sleep(time.Millisecond)
@@ -153,20 +153,20 @@ func TestReadOrdered(t *testing.T) {
 	ns := startNameServer(t)
 	a, b := startBroker(t, ns, "a", "T:2"), startBroker(t, ns, "b", "T:1")
 	for i := range int64(300) {
-		a.fill("T", 0, []string{fmt.Sprint(3 * i)}, "", 1000+3*i)
-		a.fill("T", 1, []string{fmt.Sprint(3*i + 1)}, "", 1000+3*i+1)
-		b.fill("T", 0, []string{fmt.Sprint(3*i + 2)}, "", 1000+3*i+2)
+		a.fill(0, []string{fmt.Sprint(3 * i)}, "", 1000+3*i)
+		a.fill(1, []string{fmt.Sprint(3*i + 1)}, "", 1000+3*i+1)
+		b.fill(0, []string{fmt.Sprint(3*i + 2)}, "", 1000+3*i+2)
 	}
-	for i, m := range readAll(t, ns, "T", func(c *ReaderConfig) { c.Ordered = true }) {
+	for i, m := range readAll(t, ns, func(c *ReaderConfig) { c.Ordered = true }) {
 		if string(m.Body) != fmt.Sprint(i) {
 			t.Fatalf("message %d is %s", i, m.Body)
 		}
 	}
-	if got := readAll(t, ns, "T", func(c *ReaderConfig) { c.Brokers = []string{"b"} }); len(got) != 300 {
+	if got := readAll(t, ns, func(c *ReaderConfig) { c.Brokers = []string{"b"} }); len(got) != 300 {
 		t.Errorf("broker b alone: %d messages", len(got))
 	}
 	perQueue := map[remoting.MessageQueue]int64{}
-	for _, m := range readAll(t, ns, "T", nil) {
+	for _, m := range readAll(t, ns, nil) {
 		if m.QueueOffset != perQueue[m.Queue] {
 			t.Fatalf("%s: offset %d after %d", m.Queue, m.QueueOffset, perQueue[m.Queue])
 		}
@@ -177,7 +177,7 @@ func TestReadOrdered(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:1")
-	b.fill("T", 0, bodies("p", 3), "", 1)
+	b.fill(0, bodies("p", 3), "", 1)
 	r, err := NewReader(ReaderConfig{Config: Config{NameServers: []string{ns}}, Topic: "T"})
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestReadErrors(t *testing.T) {
 func TestReadBrokenRecord(t *testing.T) {
 	ns := startNameServer(t)
 	b := startBroker(t, ns, "a", "T:1")
-	b.fill("T", 0, bodies("p", 5), "", 1)
+	b.fill(0, bodies("p", 5), "", 1)
 	b.mu.Lock()
 	rec := message.View(b.queues[queueKey{"T", 0}].records[2])
 	rec.Body()[0] ^= 0xFF

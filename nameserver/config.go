@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"mqx/internal/clock"
-	"mqx/internal/props"
 	"mqx/internal/vfs"
 	"mqx/remoting"
 	"mqx/remoting/server"
@@ -270,16 +269,6 @@ func (c *Config) rules() rules {
 		replaceTopics:       c.DeleteTopicWithBrokerRegistration,
 		notifyMinID:         c.NotifyMinBrokerIDChanged,
 	}
-}
-
-// set gives a bound key a value, as a line of the file would.
-func (c *Config) set(key, value string) error {
-	for _, f := range props.Fields(c) {
-		if f.Key == key {
-			return f.Set(value)
-		}
-	}
-	return nil
 }
 
 // expandHome replaces a leading "~/" by the home directory.

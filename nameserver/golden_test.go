@@ -63,7 +63,7 @@ type peer struct {
 
 func dial(t *testing.T, s *Server) *peer {
 	t.Helper()
-	c, err := net.Dial("tcp", s.Addr().String())
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +83,12 @@ func (p *peer) read() *remoting.Command {
 	if err := p.conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		p.t.Fatal(err)
 	}
-	head := make([]byte, 4)
-	if _, err := io.ReadFull(p.conn, head); err != nil {
+	var head [4]byte
+	if _, err := io.ReadFull(p.conn, head[:]); err != nil {
 		p.t.Fatal(err)
 	}
-	frame := append(head, make([]byte, binary.BigEndian.Uint32(head))...)
+	frame := make([]byte, 4+binary.BigEndian.Uint32(head[:]))
+	copy(frame, head[:])
 	if _, err := io.ReadFull(p.conn, frame[4:]); err != nil {
 		p.t.Fatal(err)
 	}
@@ -196,6 +197,7 @@ func (r *replay) seed(name string) {
 
 // withoutRetryTopics takes the topics of groups out of a registration: a fresh broker has none.
 func withoutRetryTopics(t *testing.T, req *remoting.Command) *remoting.Command {
+	t.Helper()
 	b, err := remoting.DecodeRegisterBroker(req.Body, false, req.Version)
 	if err != nil {
 		t.Fatal(err)
@@ -284,6 +286,7 @@ func meaning(t *testing.T, req, c *remoting.Command) map[string]any {
 
 // configKeys are the settings of a configuration text that do not depend on the machine.
 func configKeys(t *testing.T, text []byte) map[string]string {
+	t.Helper()
 	f, err := props.Parse("answer", text)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package nameserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -196,7 +197,7 @@ func TestExpiryClosesTheConnection(t *testing.T) {
 	if err := broker.conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := broker.conn.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := broker.conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("the expired broker's connection: %v, want EOF", err)
 	}
 }
@@ -368,7 +369,7 @@ func TestKeyValueTable(t *testing.T) {
 
 func TestMinIDNotice(t *testing.T) {
 	heard := make(chan *remoting.Command, 4)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

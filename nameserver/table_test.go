@@ -23,6 +23,7 @@ type fixture struct {
 }
 
 func newFixture(t *testing.T) *fixture {
+	t.Helper()
 	f := &fixture{t: t, changed: map[string]int{}}
 	f.table = newTable(func(topic string) { f.changed[topic]++ })
 	return f
@@ -31,8 +32,10 @@ func newFixture(t *testing.T) *fixture {
 // reg is a registration of broker "b" of cluster "c" with topics; a topic "x:5" has
 // permission 5, a plain one 6.
 func reg(id int64, addr string, counter int64, topics ...string) registration {
-	r := registration{cluster: "c", name: "b", addr: addr, id: id, haAddr: "ha-" + addr, conn: 1,
-		body: &remoting.RegisterBrokerBody{}}
+	r := registration{
+		cluster: "c", name: "b", addr: addr, id: id, haAddr: "ha-" + addr, conn: 1,
+		body: &remoting.RegisterBrokerBody{},
+	}
 	r.body.Topics.DataVersion = remoting.DataVersion{Counter: counter, Timestamp: 1}
 	r.body.Topics.TopicConfigTable = map[string]remoting.TopicConfig{}
 	for _, name := range topics {
@@ -369,7 +372,8 @@ func TestNotices(t *testing.T) {
 	f.register(reg(2, "s:2", 1, "x", "y"), rl)
 	res := f.register(reg(0, "m:1", 1, "x", "y"), rl)
 	want := &minIDNotice{targets: []string{"s:1", "s:2"}, header: remoting.NotifyMinBrokerIDChangeHeader{
-		MinBrokerID: remoting.Some(int64(0)), MinBrokerAddr: "m:1", HABrokerAddr: "ha-m:1"}}
+		MinBrokerID: remoting.Some(int64(0)), MinBrokerAddr: "m:1", HABrokerAddr: "ha-m:1",
+	}}
 	if d := cmp.Diff(want, res.notice, cmp.AllowUnexported(minIDNotice{})); d != "" {
 		t.Errorf("master came (-want +got):\n%s", d)
 	}
@@ -378,7 +382,8 @@ func TestNotices(t *testing.T) {
 	}
 	ns := f.depart([]departure{{replica{"c", "m:1"}, "b", 0}}, rl)
 	want = &minIDNotice{targets: []string{"s:1"}, header: remoting.NotifyMinBrokerIDChangeHeader{
-		MinBrokerID: remoting.Some(int64(1)), MinBrokerAddr: "s:1", OfflineBrokerAddr: "m:1"}}
+		MinBrokerID: remoting.Some(int64(1)), MinBrokerAddr: "s:1", OfflineBrokerAddr: "m:1",
+	}}
 	if d := cmp.Diff([]*minIDNotice{want}, ns, cmp.AllowUnexported(minIDNotice{})); d != "" {
 		t.Errorf("master left (-want +got):\n%s", d)
 	}
