@@ -166,7 +166,7 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	s := &runningServer{cmd: cmd, done: make(chan error, 1), log: log}
 	go func() { s.done <- cmd.Wait() }()
 	servers.Store(ts.MkAbs(args[0]), s)
-	ts.Defer(func() { s.stop() })
+	ts.Defer(func() { _ = s.stop() })
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		text, err := os.ReadFile(log)
