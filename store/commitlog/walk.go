@@ -88,6 +88,7 @@ var (
 	errZeros      = errors.New("zeros where a record should start")
 	errWrongPlace = errors.New("record carries another physical offset")
 	errCrossesEnd = errors.New("record is longer than the rest of the file")
+	errSector     = errors.New("a sector of the properties was never written")
 )
 
 // Walk delivers the records from the record (or file start) at from on, over blanks, file ends, holes and rot. The
@@ -278,6 +279,9 @@ func (w *walker) record(s *segment, off int64) (rec message.View, next int64, br
 		return nil, 0, broken, nil
 	case rec.PhysicalOffset() != off:
 		return nil, 0, fmt.Errorf("%w: %d", errWrongPlace, rec.PhysicalOffset()), nil
+	}
+	if w.o.VerifyBody && lacksSector(rec, off-s.start) {
+		return nil, 0, errSector, nil
 	}
 	if w.o.VerifyProp && message.HasPropCRC(rec) {
 		if _, broken = message.ParseView(rec, message.DecodeOptions{VerifyPropCRC: true}); broken != nil {
