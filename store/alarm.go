@@ -15,6 +15,7 @@ const (
 	alarmDispatch   = "cannot read the log to build queues"
 	alarmQueues     = "cannot write consume queues"
 	alarmIndex      = "cannot build the key index"
+	alarmIndexFile  = "cannot write the key index"
 	alarmCheckpoint = "cannot write the checkpoint"
 )
 

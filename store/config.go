@@ -83,7 +83,7 @@ type Config struct {
 	CheckCRCOnRecover bool `conf:"checkCRCOnRecover"`
 	// AutoMessageVersion makes topics longer than 127 bytes use record version 2.
 	AutoMessageVersion bool `conf:"autoMessageVersionOnTopicLen"`
-	// CommitLogRecoverMaxNum is how many commit log files recovery looks back at most.
+	// CommitLogRecoverMaxNum is how many commit log files recovery looks back at most when there is no checkpoint.
 	CommitLogRecoverMaxNum int `conf:"commitLogRecoverMaxNum"`
 	// OSPageCacheBusyTimeoutMs is how long the append lock may be held before puts answer busy.
 	OSPageCacheBusyTimeoutMs int64 `conf:"osPageCacheBusyTimeOutMills"`

@@ -53,7 +53,7 @@ type GetResult struct {
 	Bytes                int      // sum of Parts
 	FromDisk             bool     // Parts were read from disk, not from the hot end of the log
 	BehindBytes          int64    // distance of the last examined record from the end of the log
-	// Err is set when the disk failed before the first message; Status and offsets then do not move.
+	// Err is set, and Status is GetFailed, when the disk failed before the first message. NextOffset is the one asked for.
 	Err error
 
 	held  []func()  // leases
@@ -163,7 +163,7 @@ func (s *Store) read(q *queue, req *GetRequest, res *GetResult) {
 		return
 	}
 	if err != nil {
-		res.Err, res.NextOffset = err, req.Offset
+		res.Status, res.Err, res.NextOffset = GetFailed, err, req.Offset
 		s.cfg.Logger.Error("cannot read messages", "topic", req.Topic, "queue", req.QueueID, "queue_offset", req.Offset, "err", err)
 	}
 }

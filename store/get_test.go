@@ -176,7 +176,7 @@ func TestGetFailsWhenTheDiskDoes(t *testing.T) {
 		return nil
 	})
 	res := s.Get(GetRequest{Topic: "T", QueueID: 1, Offset: 3, MaxMsgs: 32})
-	if res.Err == nil || res.NextOffset != 3 || res.Count != 0 {
+	if res.Err == nil || res.Status != GetFailed || res.NextOffset != 3 || res.Count != 0 {
 		t.Errorf("%v, next %d, error %v", res.Status, res.NextOffset, res.Err)
 	}
 	m.Inject(nil)

@@ -147,44 +147,74 @@ func (s *Store) storeTimeAtPhys(phys int64) (int64, error) {
 	return message.StoreTimestampOf(b[:]), nil
 }
 
-// StoreTimeAt is the store time in milliseconds of the message at a queue offset, -1 when there is none.
-func (s *Store) StoreTimeAt(topic string, queueID int32, offset int64) int64 {
-	phys, ok := s.physAt(topic, queueID, offset)
-	if !ok {
-		return -1
+// StoreTime is the store time in milliseconds of the message at a queue offset, -1 when there is none. The error is that
+// of the disk.
+func (s *Store) StoreTime(topic string, queueID int32, offset int64) (int64, error) {
+	phys, err := s.physAt(topic, queueID, offset)
+	if phys < 0 {
+		return -1, err
 	}
 	t, err := s.storeTimeAtPhys(phys)
+	if errors.Is(err, ErrNoRecord) || errors.Is(err, commitlog.ErrOutOfRange) {
+		return -1, nil
+	}
+	return t, err
+}
+
+// EarliestStoreTime is the store time of the oldest message of a queue, -1 when there is none. The error is that of the
+// disk.
+func (s *Store) EarliestStoreTime(topic string, queueID int32) (int64, error) {
+	return s.StoreTime(topic, queueID, s.MinOffset(topic, queueID))
+}
+
+// StoreTimeAt is StoreTime with -1 for an error too.
+//
+// Deprecated: use StoreTime.
+func (s *Store) StoreTimeAt(topic string, queueID int32, offset int64) int64 {
+	t, err := s.StoreTime(topic, queueID, offset)
 	if err != nil {
 		return -1
 	}
 	return t
 }
 
-// EarliestTime is the store time of the oldest message of a queue, -1 when there is none.
+// EarliestTime is EarliestStoreTime with -1 for an error too.
+//
+// Deprecated: use EarliestStoreTime.
 func (s *Store) EarliestTime(topic string, queueID int32) int64 {
 	return s.StoreTimeAt(topic, queueID, s.MinOffset(topic, queueID))
 }
 
-// physAt is the physical offset of the message at a queue offset.
-func (s *Store) physAt(topic string, queueID int32, offset int64) (phys int64, ok bool) {
+// physAt is the physical offset of the message at a queue offset, -1 when there is none.
+func (s *Store) physAt(topic string, queueID int32, offset int64) (int64, error) {
 	q := s.queues.get(topic, queueID)
-	if q == nil {
-		return 0, false
+	if q == nil || offset < q.minOffset() {
+		return -1, nil
 	}
 	if b := q.batch.Load(); b != nil {
 		n, err := b.Find(func(u consumequeue.BatchUnit) bool { return u.Next() <= offset })
 		if err != nil {
-			return 0, false
+			return -1, err
 		}
 		u, err := b.Unit(n)
-		return u.Phys, err == nil && u.Base <= offset
+		return physOf(u.Phys, u.Base <= offset, err)
 	}
 	c := q.cq.Load()
-	if c == nil || offset < c.Min() {
-		return 0, false
+	if c == nil {
+		return -1, nil
 	}
 	u, err := c.At(offset)
-	return u.Phys, err == nil && !u.IsFiller()
+	return physOf(u.Phys, !u.IsFiller(), err)
+}
+
+func physOf(phys int64, there bool, err error) (int64, error) {
+	if errors.Is(err, consumequeue.ErrNoUnits) || err == nil && !there {
+		return -1, nil
+	}
+	if err != nil {
+		return -1, err
+	}
+	return phys, nil
 }
 
 // RecordAt returns a copy of the record at a physical offset. Errors: ErrNoRecord when no
@@ -273,9 +303,17 @@ func (s *Store) Units(topic string, queueID int32, from int64, n int) ([]Unit, e
 	return out, nil
 }
 
-// InMemory reports whether the record at a queue offset lies within accessMessageInMemoryMaxRatio of memory from the
-// end of the log; false when there is none.
+// IsNearEnd reports whether the record at a queue offset lies within accessMessageInMemoryMaxRatio of memory from the end
+// of the log; false when there is none. The error is that of the disk.
+func (s *Store) IsNearEnd(topic string, queueID int32, offset int64) (bool, error) {
+	phys, err := s.physAt(topic, queueID, offset)
+	return phys >= 0 && s.log.End()-phys <= s.memoryBytes, err
+}
+
+// InMemory is IsNearEnd with false for an error too.
+//
+// Deprecated: use IsNearEnd.
 func (s *Store) InMemory(topic string, queueID int32, offset int64) bool {
-	phys, ok := s.physAt(topic, queueID, offset)
-	return ok && s.log.End()-phys <= s.memoryBytes
+	near, err := s.IsNearEnd(topic, queueID, offset)
+	return near && err == nil
 }

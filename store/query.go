@@ -27,6 +27,9 @@ const maxFalseHits = 100_000
 // What was found so far is returned with it.
 var ErrIndexBehind = errors.New("the key index is still catching up with the log")
 
+// ErrIndexOff says that the configuration keeps or reads no key index (messageIndexEnable, indexFileReadEnable).
+var ErrIndexOff = errors.New("the key index is switched off (messageIndexEnable, indexFileReadEnable)")
+
 // QueryRequest asks for messages by key.
 type QueryRequest struct {
 	Topic, Key string
@@ -46,12 +49,12 @@ type QueryResult struct {
 // Query finds messages by key. Only messages whose topic and key really are the ones asked for are returned (Apache's
 // broker leaves that to its clients). When the index is still catching up with the log, it waits for it until ctx ends.
 //
-// Errors: ErrIndexBehind (with a result), or that of the disk.
+// Errors: ErrIndexBehind (with a result), ErrIndexOff, or that of the disk.
 func (s *Store) Query(ctx context.Context, req QueryRequest) (*QueryResult, error) {
-	res := &QueryResult{}
 	if !s.cfg.MessageIndexEnable || !s.cfg.IndexFileReadEnable {
-		return res, nil
+		return nil, ErrIndexOff
 	}
+	res := &QueryResult{}
 	caughtUp := s.indexer.wait(ctx, s.log.End())
 	limit := s.cfg.MaxMsgsNumBatch
 	if req.Kind == KeyUnique {

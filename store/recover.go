@@ -215,7 +215,8 @@ func (r *recovery) recover() error {
 	return nil
 }
 
-// readStop takes in the note of the last orderly stop and removes it: it is true once.
+// readStop takes in the note of the last orderly stop. It stays where it is: it is believed only after a clean stop, and
+// only where the disk agrees with it, so that one of an earlier stop does no harm.
 func (r *recovery) readStop() {
 	s := r.s
 	path := filepath.Join(s.cfg.RootDir, ownDir, stopName)
@@ -371,7 +372,7 @@ func (r *recovery) endLog(end commitlog.WalkEnd) error {
 }
 
 // dirtyStart is where the log has to be searched from after a dirty stop: the newest file that begins before the
-// checkpoint, at most CommitLogRecoverMaxNum files back.
+// checkpoint.
 func (r *recovery) dirtyStart() int64 {
 	return r.startFile(func(start, storeTime int64) bool {
 		if r.ckpt.LogicsPhysOffset > 0 {

@@ -5,8 +5,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"mqx/internal/vfs"
@@ -389,5 +391,39 @@ func TestTruncate(t *testing.T) {
 	check(s)
 	if p := mustPut(t, s, newRecord("T", 0, "0/40 ", "")); p.QueueOffset != 40 {
 		t.Errorf("next queue offset %d", p.QueueOffset)
+	}
+}
+
+// A topic that is deleted and made anew while the dispatcher is at work on it: the queue begins again at 0, and what is
+// in it can be read.
+func TestTopicMadeAnewUnderTheDispatcher(t *testing.T) {
+	cfg := memConfig(vfs.NewMem())
+	var s *Store
+	done := make(chan struct{})
+	var once sync.Once
+	cfg.OnArrive = func([]byte, int32, int64, int64, int64, []byte) {
+		once.Do(func() {
+			go func() {
+				defer close(done)
+				if err := s.DeleteTopic("T"); err != nil {
+					t.Error(err)
+				}
+				mustPut(t, s, newRecord("T", 0, "anew", ""))
+			}()
+			for range 10_000 { // the other goroutine gets as far as it can
+				runtime.Gosched()
+			}
+		})
+	}
+	s = mustOpen(t, cfg)
+	for range 50 {
+		mustPut(t, s, newRecord("T", 0, "old", ""))
+	}
+	catchUp(t, s)
+	<-done
+	catchUp(t, s)
+	got := readAll(t, s, "T", 0, nil)
+	if len(got) != 1 || string(got[0].Body()) != "anew" || s.MinOffset("T", 0) != 0 {
+		t.Errorf("%d messages in %d..%d", len(got), s.MinOffset("T", 0), s.MaxOffset("T", 0))
 	}
 }

@@ -54,8 +54,8 @@ const (
 	deletedHead = "mqx deleted topics 1"
 )
 
-// cleanStop says how an orderly stop left the store, so that the next start has nothing to search for. It is removed
-// at start, and believed only where the disk agrees with it.
+// cleanStop says how an orderly stop left the store, so that the next start has nothing to search for. It is believed
+// only after a clean stop, and only where the disk agrees with it.
 type cleanStop struct {
 	logMin, logEnd int64
 	lastStart      int64 // of the last record, -1 for none

@@ -52,11 +52,12 @@ const (
 	NoMatchedLogicQueue
 	NoMessageInQueue
 	OffsetReset
+	GetFailed // not Apache's: the disk failed, see GetResult.Err
 )
 
 var getStatusNames = [...]string{
 	"FOUND", "NO_MATCHED_MESSAGE", "MESSAGE_WAS_REMOVING", "OFFSET_FOUND_NULL", "OFFSET_OVERFLOW_BADLY",
-	"OFFSET_OVERFLOW_ONE", "OFFSET_TOO_SMALL", "NO_MATCHED_LOGIC_QUEUE", "NO_MESSAGE_IN_QUEUE", "OFFSET_RESET",
+	"OFFSET_OVERFLOW_ONE", "OFFSET_TOO_SMALL", "NO_MATCHED_LOGIC_QUEUE", "NO_MESSAGE_IN_QUEUE", "OFFSET_RESET", "GET_FAILED",
 }
 
 func (s GetStatus) String() string {

@@ -30,7 +30,7 @@ const (
 
 // Store is an open store directory. All methods are safe to share.
 //
-// Its locks, outermost first: deleting, putting, checkpointing, dispatching, indexing; then those of the parts.
+// Its locks, outermost first: deleting, checkpointing, dispatching, indexing, putting; then those of the parts.
 type Store struct {
 	cfg    Config
 	lock   io.Closer
@@ -323,8 +323,10 @@ func (s *Store) runFlusher(ctx context.Context) {
 			_ = s.writeOut() // it raises the alarm
 		}
 		if pos := s.indexer.pos.Load(); pos != indexed {
-			indexed, idle = pos, 0
-			s.writeIndex()
+			idle = 0
+			if s.writeIndex() {
+				indexed = pos // else it is tried again
+			}
 		} else if idle += interval; idle >= indexIdle {
 			s.index.DropCache()
 			idle = 0
@@ -343,10 +345,14 @@ func (s *Store) runFlusher(ctx context.Context) {
 	}
 }
 
-func (s *Store) writeIndex() {
+// writeIndex brings cached index entries to their file and reports whether that worked.
+func (s *Store) writeIndex() bool {
 	if err := s.index.WriteBack(); err != nil {
-		s.alarms.raise(alarmIndex, err)
+		s.alarms.raise(alarmIndexFile, err)
+		return false
 	}
+	s.alarms.clear(alarmIndexFile)
+	return true
 }
 
 // Close ends the store in order. Run's context must have been cancelled, or Close cancels it. Idempotent; waits. When
@@ -442,6 +448,3 @@ func (s *Store) LogConfirmed() int64 { return s.log.Confirmed() }
 
 // Dispatched is the physical offset up to which queues are built.
 func (s *Store) Dispatched() int64 { return s.dispatcher.pos.Load() }
-
-// Indexed is the physical offset up to which the key index is built.
-func (s *Store) Indexed() int64 { return s.indexer.pos.Load() }

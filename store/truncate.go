@@ -12,14 +12,14 @@ import (
 // Truncate cuts the log and everything derived from it back to a physical offset, where a record must begin. Puts are
 // refused meanwhile. What is cut from the log is kept in mqx/salvage.
 func (s *Store) Truncate(physicalOffset int64) error {
-	s.putting.Lock()
-	defer s.putting.Unlock()
 	s.checkpointing.Lock()
 	defer s.checkpointing.Unlock()
 	s.dispatching.Lock()
 	defer s.dispatching.Unlock()
 	s.indexing.Lock()
 	defer s.indexing.Unlock()
+	s.putting.Lock()
+	defer s.putting.Unlock()
 
 	// 1. The checkpoint goes back first: it must not be ahead of what follows, whenever that is interrupted.
 	c := s.ckpt.last
@@ -74,20 +74,19 @@ func (s *Store) truncateQueue(q *queue, phys int64) error {
 func (s *Store) DeleteTopic(topic string) error {
 	s.deleting.Lock()
 	defer s.deleting.Unlock()
-	// 1. Nobody numbers messages with the old counters any more; what was appended with them lies before upTo.
+	// 1. The dispatcher stands still: for it the queues, the counters and the note change in one step.
+	s.dispatching.Lock()
+	defer s.dispatching.Unlock()
+	// 2. Nobody numbers messages with the old counters any more; what was appended with them lies before upTo.
 	s.putting.Lock()
 	queues := s.queues.remove(topic)
-	upTo := s.log.End()
 	if len(queues) > 0 {
-		s.deleted.add(topic, upTo)
+		s.deleted.add(topic, s.log.End())
 	}
 	s.putting.Unlock()
 	if len(queues) == 0 {
 		return nil
 	}
-	// 2. The dispatcher forgets the queue it may just be filling.
-	s.dispatching.Lock()
-	defer s.dispatching.Unlock()
 	s.dispatcher.lastQueue = nil
 	// 3. The note is durable before the files go, so that no recovery brings them back.
 	if err := s.deleted.save(s.cfg.FS, s.cfg.RootDir, s.log.Min()); err != nil {

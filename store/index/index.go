@@ -221,14 +221,6 @@ func (x *Index) WriteBack() error {
 	return nil
 }
 
-// PendingBytes is the size of entries that are only in memory.
-func (x *Index) PendingBytes() int {
-	if f := x.newest(); f != nil {
-		return f.pendingBytes()
-	}
-	return 0
-}
-
 // Spill writes the cached entries, without their slots, when there are many. Readers of the file do not see them before
 // WriteBack.
 func (x *Index) Spill() error {

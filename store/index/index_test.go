@@ -54,7 +54,7 @@ func TestHashes(t *testing.T) {
 		got := Hash([]byte(c.topic), []byte(c.key))
 		if c.tags {
 			text = c.topic + "#T#" + c.key
-			got = TagHash([]byte(c.topic), []byte(c.key))
+			got = NewHasher([]byte(c.topic)).Tags([]byte(c.key))
 		}
 		want := message.JavaHash([]byte(text))
 		if want < 0 {

@@ -9,9 +9,6 @@ import (
 // Hash returns the hash of a key as it stands in entries: the absolute value of Java's hash of `topic#key`.
 func Hash(topic, key []byte) int32 { return NewHasher(topic).Key(key) }
 
-// TagHash returns the hash under which the tags of a message are indexed: that of `topic#T#tags`.
-func TagHash(topic, tags []byte) int32 { return NewHasher(topic).Tags(tags) }
-
 // Hasher hashes the keys of one topic.
 type Hasher struct {
 	topic  []byte
