@@ -22,6 +22,7 @@ func demo(ctx context.Context, a *app, namesrv string) error {
 	ctx, cancel := context.WithTimeout(ctx, demoTime)
 	defer cancel()
 	cfg := client.Config{NameServers: []string{namesrv}, Logger: a.logger()}
+	began := time.Now()
 	sent, err := demoSend(ctx, a, cfg)
 	if err != nil {
 		return err
@@ -31,7 +32,6 @@ func demo(ctx context.Context, a *app, namesrv string) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	began := time.Now()
 	missing := len(sent)
 	err = r.Read(ctx, func(m *client.Received) error {
 		if !sent[m.MessageID] {
