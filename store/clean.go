@@ -27,13 +27,11 @@ type cleaner struct {
 	s      *Store
 	kick   chan struct{}
 	manual atomic.Int32 // rounds that delete expired files at any hour
-	hours  []int
 	idle   time.Time // when it was last said that nothing can go
 }
 
 // run cleans until ctx ends.
 func (c *cleaner) run(ctx context.Context) {
-	interval := time.Duration(c.s.cfg.CleanResourceIntervalMs) * time.Millisecond
 	t := time.NewTimer(cleanFirst)
 	defer t.Stop()
 	for {
@@ -46,7 +44,7 @@ func (c *cleaner) run(ctx context.Context) {
 		if err := c.round(ctx); err != nil {
 			c.s.cfg.Logger.Error("store: cannot clean", "err", err)
 		}
-		t.Reset(interval)
+		t.Reset(time.Duration(c.s.conf().CleanResourceIntervalMs) * time.Millisecond)
 	}
 }
 
@@ -69,12 +67,12 @@ func (c *cleaner) expireLog(ctx context.Context) error {
 	for {
 		now := s.cfg.Clock.Now()
 		state := s.disk.worst()
-		force := (state == DiskForce || state == DiskRefuse) && s.cfg.CleanFileForciblyEnable
+		force := (state == DiskForce || state == DiskRefuse) && s.conf().CleanFileForciblyEnable
 		onDemand := c.manual.Load() > 0
 		if onDemand {
 			c.manual.Add(-1)
 		}
-		if !force && !onDemand && state == DiskOK && !slices.Contains(c.hours, now.In(s.cfg.Location).Hour()) {
+		if !force && !onDemand && state == DiskOK && !slices.Contains(s.conf().hours(), now.In(s.cfg.Location).Hour()) {
 			return nil
 		}
 		removed, err := c.expireBatch(ctx, now, force)
@@ -94,12 +92,12 @@ func (c *cleaner) expireLog(ctx context.Context) error {
 // expireBatch deletes up to DeleteFileBatchMax files, with a pause behind each.
 func (c *cleaner) expireBatch(ctx context.Context, now time.Time, force bool) (removed int, err error) {
 	s := c.s
-	for removed < s.cfg.DeleteFileBatchMax {
+	for removed < s.conf().DeleteFileBatchMax {
 		if err := c.cover(); err != nil && !force {
 			return removed, err
 		}
 		res, err := s.log.Expire(commitlog.ExpireRules{
-			Now: now, Reserved: time.Duration(s.cfg.FileReservedHours) * time.Hour, Force: force, MaxFiles: 1,
+			Now: now, Reserved: time.Duration(s.conf().FileReservedHours) * time.Hour, Force: force, MaxFiles: 1,
 		})
 		if err != nil || len(res.Removed) == 0 {
 			return removed, err
@@ -116,7 +114,7 @@ func (c *cleaner) expireBatch(ctx context.Context, now time.Time, force bool) (r
 		select {
 		case <-ctx.Done():
 			return removed, nil
-		case <-time.After(time.Duration(s.cfg.DeleteCommitLogFilesIntervalMs) * time.Millisecond):
+		case <-time.After(time.Duration(s.conf().DeleteCommitLogFilesIntervalMs) * time.Millisecond):
 		}
 	}
 	return removed, nil
@@ -139,11 +137,11 @@ func (c *cleaner) reportIdle(now time.Time, state string) {
 		return
 	}
 	c.idle = now
-	_, force, refuse := c.s.cfg.watermarks()
+	_, force, refuse := c.s.conf().watermarks()
 	held := c.s.log.Hanging()
 	c.s.cfg.Logger.Warn("store: the disk fills up and no commit log file may go", "state", state,
-		"reserved_hours", c.s.cfg.FileReservedHours, "next_action_at_percent", force, "refused_above_percent", refuse,
-		"forced_deletion", c.s.cfg.CleanFileForciblyEnable, "files_held_by_readers", len(held))
+		"reserved_hours", c.s.conf().FileReservedHours, "next_action_at_percent", force, "refused_above_percent", refuse,
+		"forced_deletion", c.s.conf().CleanFileForciblyEnable, "files_held_by_readers", len(held))
 }
 
 // DeleteExpiredNow makes the next rounds of the cleaner delete expired files regardless of the hour.

@@ -59,7 +59,7 @@ func (d *disk) paths() []DiskState {
 
 // look asks all volumes and decides what follows.
 func (d *disk) look() []DiskState {
-	reclaim, force, refuse := d.s.cfg.watermarks()
+	reclaim, force, refuse := d.s.conf().watermarks()
 	states := d.paths()
 	var full *DiskError
 	for i := range states {

@@ -147,7 +147,7 @@ func (s *Store) read(q *queue, req *GetRequest, res *GetResult) {
 	if req.MaxBytes > 0 {
 		g.maxBytes = min(max(req.MaxBytes, minPullBytes), maxPullBytes)
 	}
-	g.scan = max(int64(s.cfg.MaxFilterMessageBytes), int64(req.MaxMsgs)*consumequeue.UnitSize) / consumequeue.UnitSize
+	g.scan = max(int64(s.conf().MaxFilterMessageBytes), int64(req.MaxMsgs)*consumequeue.UnitSize) / consumequeue.UnitSize
 	res.Status = NoMatchedMessage
 	err := mapped.Guard(func() error {
 		if b := q.batch.Load(); b != nil {
@@ -176,7 +176,7 @@ func (g *getter) free() {
 // readQueue walks the units of up to TravelCQFileNumWhenGetMessage files.
 func (g *getter) readQueue(c *consumequeue.Queue) error {
 	fileUnits := c.FileUnits()
-	for range g.s.cfg.TravelCQFileNumWhenGetMessage {
+	for range g.s.conf().TravelCQFileNumWhenGetMessage {
 		fileEnd := c.NextFile(g.res.NextOffset)
 		for off := g.res.NextOffset; off < min(fileEnd, g.res.MaxOffset); {
 			want := min(unitChunk, fileEnd-off, g.res.MaxOffset-off, int64(max(g.req.MaxMsgs, 1)))
@@ -241,7 +241,7 @@ func (g *getter) removed() {
 
 // full reports whether a record of this size is one too many. The first one never is.
 func (g *getter) full(size, count int, phys int64) bool {
-	r, c := g.res, &g.s.cfg
+	r, c := g.res, g.s.conf()
 	if r.Count == 0 || r.Bytes == 0 {
 		return false
 	}

@@ -233,7 +233,7 @@ func (s *Store) recordAt(phys int64) (message.View, error) {
 		return nil, err
 	}
 	size, magic, err := message.PeekRecord(head[:])
-	if err != nil || magic == message.MagicBlank || int(size) > s.cfg.MaxMessageBytes+maxForeignRecord {
+	if err != nil || magic == message.MagicBlank || int(size) > s.conf().MaxMessageBytes+maxForeignRecord {
 		return nil, fmt.Errorf("%w: %d", ErrNoRecord, phys)
 	}
 	b := make([]byte, size)

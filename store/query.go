@@ -56,9 +56,9 @@ func (s *Store) Query(ctx context.Context, req QueryRequest) (*QueryResult, erro
 	}
 	res := &QueryResult{}
 	caughtUp := s.indexer.wait(ctx, s.log.End())
-	limit := s.cfg.MaxMsgsNumBatch
+	limit := s.conf().MaxMsgsNumBatch
 	if req.Kind == KeyUnique {
-		limit = s.cfg.DefaultQueryMaxNum
+		limit = s.conf().DefaultQueryMaxNum
 	}
 	if req.Max > 0 {
 		limit = min(limit, req.Max)

@@ -32,7 +32,8 @@ const (
 //
 // Its locks, outermost first: deleting, checkpointing, dispatching, indexing, putting; then those of the parts.
 type Store struct {
-	cfg    Config
+	cfg    Config // as opened; what Reconfigure can change is in live
+	live   atomic.Pointer[Config]
 	lock   io.Closer
 	log    *commitlog.Log
 	cqs    *consumequeue.Set
@@ -51,6 +52,7 @@ type Store struct {
 	memoryBytes int64 // distance from the end of the log within which it counts as cached
 	hotBytes    int64
 
+	reconfiguring sync.Mutex
 	deleting      sync.Mutex
 	putting       sync.RWMutex // read: queue counters are in use; write: they are being replaced
 	checkpointing sync.Mutex
@@ -93,7 +95,7 @@ func Open(cfg Config) (*Store, error) {
 	s.life, s.end = context.WithCancel(context.Background())
 	s.delays, _ = parseDelayLevels(cfg.MessageDelayLevel)
 	s.cleaner = &cleaner{s: s, kick: make(chan struct{}, 1)}
-	s.cleaner.hours, _ = parseHours(cfg.DeleteWhen)
+	s.live.Store(&cfg)
 	s.disk = &disk{s: s}
 	s.memoryBytes, s.hotBytes = cfg.memoryWindows()
 	if err := s.open(); err != nil {
