@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -53,12 +54,13 @@ func newTopicCreateCmd(a *app) *cobra.Command {
 		Args: exactArgs("TOPIC"),
 		RunE: func(c *cobra.Command, args []string) error { return runTopicCreate(a, c, o, args[0]) },
 	}
+	// What is not given stays as it is: see spec.
 	grouped(c, groupTarget, o.addTarget)
 	grouped(c, groupMessage, func(f *pflag.FlagSet) {
-		f.IntVar(&o.queues, "queues", 8, "queues to read and to write on each broker")
+		f.IntVar(&o.queues, "queues", 0, "queues to read and to write on each broker (default 8 for a new topic)")
 		f.IntVar(&o.readQueues, "read-queues", 0, "queues to read, if another number")
 		f.IntVar(&o.writeQueues, "write-queues", 0, "queues to write, if another number")
-		f.StringVar(&o.perm, "perm", "rw", "r, w or rw")
+		f.StringVar(&o.perm, "perm", "", "r, w or rw (default rw for a new topic)")
 		f.BoolVar(&o.order, "order", false, "mark the topic as ordered")
 		f.StringArrayVar(&o.attributes, "attribute", nil, "attribute as +name=value, or -name to remove it; may be repeated")
 	})
@@ -88,20 +90,30 @@ topic. There is no way back.`,
 	return c
 }
 
-func (o *changeTopicOptions) spec(name string) (admin.TopicSpec, error) {
+// spec is the topic that the flags ask for. A flag that was not given leaves its
+// field 0: as the topic has it, or the default for a new one.
+func (o *changeTopicOptions) spec(c *cobra.Command, name string) (admin.TopicSpec, error) {
 	spec := admin.TopicSpec{Name: name, ReadQueues: o.queues, WriteQueues: o.queues, Order: o.order}
-	if o.readQueues != 0 {
-		spec.ReadQueues = o.readQueues
+	for _, q := range []struct {
+		flag  string
+		value int
+		to    *int
+	}{{"queues", o.queues, nil}, {"read-queues", o.readQueues, &spec.ReadQueues}, {"write-queues", o.writeQueues, &spec.WriteQueues}} {
+		if !c.Flags().Changed(q.flag) {
+			continue
+		}
+		if q.value < 1 {
+			return spec, usagef("cannot use --%s %d: it must be at least 1", q.flag, q.value)
+		}
+		if q.to != nil {
+			*q.to = q.value
+		}
 	}
-	if o.writeQueues != 0 {
-		spec.WriteQueues = o.writeQueues
-	}
-	if spec.ReadQueues < 1 || spec.WriteQueues < 1 {
-		return spec, usagef("cannot create a topic with %d queues to read and %d to write: at least 1", spec.ReadQueues, spec.WriteQueues)
-	}
-	var err error
-	if spec.Perm, err = parsePerm(o.perm); err != nil {
-		return spec, err
+	if c.Flags().Changed("perm") {
+		var err error
+		if spec.Perm, err = parsePerm(o.perm); err != nil {
+			return spec, err
+		}
 	}
 	for _, text := range o.attributes {
 		if text == "" || text[0] != '+' && text[0] != '-' {
@@ -117,7 +129,7 @@ func (o *changeTopicOptions) spec(name string) (admin.TopicSpec, error) {
 }
 
 func runTopicCreate(a *app, c *cobra.Command, o *changeTopicOptions, name string) error {
-	spec, err := o.spec(name)
+	spec, err := o.spec(c, name)
 	if err != nil {
 		return err
 	}
@@ -180,13 +192,16 @@ func (o *changeTopicOptions) change(a *app, c *cobra.Command, confirmName string
 	if err != nil {
 		return a.withTimeout(ctx, err)
 	}
-	o.undoLine(a, p)
+	if err := allFailed(len(result.Done), result.Errors); err != nil {
+		return err
+	}
+	undoLine(a, p.Topic, result.Done)
 	return o.finish(a, w, closeOut, result.Done, result.Errors, p.Topic, false)
 }
 
 func nothingToDo(p *admin.TopicPlan) bool {
 	for _, c := range p.Changes {
-		if c.Action != "none" && c.Action != "keep" {
+		if c.Action != "none" {
 			return false
 		}
 	}
@@ -267,17 +282,18 @@ func describeChange(ch admin.Change) string {
 	return ": " + short(ch.Before) + " -> " + short(ch.After)
 }
 
-// undoLine prints the command that takes a creation or change back, where one does.
-func (o *changeTopicOptions) undoLine(a *app, p *admin.TopicPlan) {
-	for _, ch := range p.Changes {
+// undoLine prints the commands that take back what was done, where one does.
+func undoLine(a *app, topic string, done []admin.Change) {
+	for _, ch := range done {
 		switch ch.Action {
 		case "create":
-			a.note("undo: mqx admin topic rm %s -b %s --confirm %s", p.Topic, ch.Broker, p.Topic)
+			a.note("undo: mqx admin topic rm %s -b %s --confirm %s", topic, ch.Broker, topic)
 		case "update":
-			if ch.Before != nil {
-				a.note("undo: mqx admin topic create %s -b %s --read-queues %d --write-queues %d --perm %s --yes",
-					p.Topic, ch.Broker, ch.Before.ReadQueues, ch.Before.WriteQueues, permName(ch.Before.Perm))
+			if ch.Before == nil || ch.After == nil || ch.Before.Order != ch.After.Order || !maps.Equal(ch.Before.Attributes, ch.After.Attributes) {
+				continue // no one command takes these back
 			}
+			a.note("undo: mqx admin topic create %s -b %s --read-queues %d --write-queues %d --perm %s --yes",
+				topic, ch.Broker, ch.Before.ReadQueues, ch.Before.WriteQueues, permName(ch.Before.Perm))
 		}
 	}
 }

@@ -136,12 +136,13 @@ func (o *benchOptions) check(c *cobra.Command) error {
 		{"runs", int64(o.runs), 1},
 		{"count", o.count, 0},
 		{"queues", int64(o.queues), 0},
-		{"duration", int64(o.duration), 0},
-		{"warmup", int64(o.warmup), 0},
 	} {
 		if n.value < n.least {
 			return usagef("cannot use --%s %d: it must be at least %d", n.flag, n.value, n.least)
 		}
+	}
+	if o.duration < 0 || o.warmup < 0 {
+		return usagef("cannot use --duration %s and --warmup %s: they must not be negative", o.duration, o.warmup)
 	}
 	if c.Flags().Lookup("batch") != nil && o.batch < 1 {
 		return usagef("cannot use --batch %d: it must be at least 1", o.batch)
@@ -229,10 +230,14 @@ func benchRow(run string, r *client.LoadReport) []any {
 		}
 		return n
 	}
+	lost := checked(r.Lost)
+	if r.LossUnknown {
+		lost = nil
+	}
 	l := r.Latency
 	return []any{
 		r.Kind, run, r.PerSecond, l.P50, l.P99, l.P999, l.Max, r.Messages, r.Errors,
-		checked(r.Lost), checked(r.Duplicated), checked(r.OutOfOrder), checked(r.Corrupt),
+		lost, checked(r.Duplicated), checked(r.OutOfOrder), checked(r.Corrupt),
 		r.Elapsed, r.Requests, r.Bytes, l.P90, l.Mean, checked(r.Checked), r.CPUPer100k,
 	}
 }
@@ -254,6 +259,7 @@ func median(reports []*client.LoadReport) *client.LoadReport {
 		return time.Duration(pick(func(r *client.LoadReport) float64 { return float64(value(r.Latency)) }))
 	}
 	m := &client.LoadReport{Kind: reports[0].Kind, Verified: reports[0].Verified}
+	m.LossUnknown = slices.ContainsFunc(reports, func(r *client.LoadReport) bool { return r.LossUnknown })
 	m.PerSecond = pick(func(r *client.LoadReport) float64 { return r.PerSecond })
 	m.CPUPer100k = pick(func(r *client.LoadReport) float64 { return r.CPUPer100k })
 	m.Messages = count(func(r *client.LoadReport) int64 { return r.Messages })

@@ -111,6 +111,9 @@ func runBroker(a *app, c *cobra.Command, o *brokerOptions) error {
 		_, err := a.Out.Write(cfg.ValuesText())
 		return err
 	}
+	if err := cfg.Validate(); err != nil {
+		return configFailure(err)
+	}
 	log := a.loggerAt(slog.LevelInfo)
 	cfg.Logger, cfg.Store.Logger = log, log
 	if err := cfg.LoadDefaultTLS(); err != nil {
@@ -121,7 +124,7 @@ func runBroker(a *app, c *cobra.Command, o *brokerOptions) error {
 	}
 	b, err := broker.New(cfg)
 	if err != nil {
-		return configFailure(err)
+		return startFailure(err)
 	}
 	return a.serve(c.Context(), log, b, func() {
 		startLines(log, b.Explain())

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"mqx/admin"
+	"mqx/client"
 	"mqx/message"
 	"mqx/remoting"
 	remoteclient "mqx/remoting/client"
@@ -28,6 +29,11 @@ func classify(err error) *Failure {
 		f.Code = ExitConnect
 		f.Why = fmt.Sprintf("nothing answers at %s", c.Addr)
 		f.Try = "mqx dev (a name server and a broker here), or -n HOST:9876 for another one"
+		return f
+	}
+	if _, ok := errors.AsType[*client.NoRouteError](err); ok {
+		f.Code = ExitNotFound
+		f.Try = "mqx admin topic ls, mqx admin topic get TOPIC"
 		return f
 	}
 	if invalid(err) {

@@ -95,23 +95,48 @@ func (o *consumeOptions) check(c *cobra.Command) error {
 			return usagef("cannot use --%s with --commit: a member of a group reads the queues it is given from where the group stands", name)
 		}
 	}
-	if !o.follow && o.count == 0 {
+	if !o.follow && !o.counted() {
 		return usagef("a member of a group has no end to stop at").try("-f, or --count N")
 	}
 	return nil
+}
+
+// counted: the command ends after a number of messages.
+func (o *consumeOptions) counted() bool { return o.count > 0 || o.output.limit > 0 }
+
+// checkForm refuses forms that hold rows back until an end that does not come,
+// or that comes after the messages have been committed.
+func (o *consumeOptions) checkForm() (document bool, err error) {
+	form, _, err := render.ParseForm(o.output.form)
+	if err != nil {
+		return false, usagef("%w", err)
+	}
+	document = form == render.FormJSON || form == render.FormYAML
+	held := ""
+	switch {
+	case document:
+		held = "one " + string(form) + " document"
+	case o.output.sort != "":
+		held = "sorted rows"
+	default:
+		return false, nil
+	}
+	if o.commit {
+		return false, usagef("cannot print %s with --commit: it is printed at the end, and a message is committed only after it has been printed", held).try("-o ndjson")
+	}
+	if o.follow && !o.counted() {
+		return false, usagef("cannot follow into %s: there is no end", held).try("-o ndjson")
+	}
+	return document, nil
 }
 
 func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error {
 	if err := o.check(c); err != nil {
 		return err
 	}
-	form, _, err := render.ParseForm(o.output.form)
+	document, err := o.checkForm()
 	if err != nil {
-		return usagef("%w", err)
-	}
-	document := form == render.FormJSON || form == render.FormYAML
-	if document && o.follow && o.count == 0 {
-		return usagef("cannot follow into one %s document: it has no end", form).try("-o ndjson")
+		return err
 	}
 	out, closeOut, err := a.open(&o.output)
 	if err != nil {
@@ -139,14 +164,28 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 	} else {
 		err = o.read(ctx, a, c, cfg, topic, h)
 	}
-	if o.follow && errors.Is(err, context.Canceled) && signalled() {
-		err = nil // that is how following ends
-	}
-	err = errors.Join(a.withTimeout(ctx, err), w.Close(), closeOut())
+	err = errors.Join(o.ending(a, ctx, err, h), w.Close(), closeOut())
 	if err == nil {
 		a.note("%d messages", h.n)
 	}
 	return err
+}
+
+// ending: following without a count ends by being told to, everything else ends
+// too early then.
+func (o *consumeOptions) ending(a *app, ctx context.Context, err error, h *handOff) error {
+	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		return a.withTimeout(ctx, err)
+	}
+	late := errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case o.follow && !o.counted():
+		return nil
+	case late && o.counted():
+		return failf(ExitWaited, "waited %s in vain: %d of %d messages came", a.global.timeout, h.n, max(o.count, int64(o.output.limit)))
+	default:
+		return a.withTimeout(ctx, err)
+	}
 }
 
 // read reads the queues beside any group.
@@ -183,8 +222,8 @@ func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg
 // join reads as a member of the group.
 func (o *consumeOptions) join(ctx context.Context, cfg client.Config, topic string, h *handOff) error {
 	cc := client.ConsumerConfig{Config: cfg, Group: o.group, From: client.FromFirst, Subscriptions: []client.Subscription{{Topic: topic, Tag: o.tag}}}
-	if o.count > 0 {
-		cc.Batch = 1 // what is handed over beyond --count would be committed unprinted
+	if o.counted() {
+		cc.Batch = 1 // what is handed over beyond the number asked for would be committed unprinted
 	}
 	consumer, err := client.NewConsumer(cc)
 	if err != nil {

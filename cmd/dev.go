@@ -147,7 +147,7 @@ func (d *devCluster) newNameserver(listen string) (*nameserver.Server, error) {
 	cfg.Logger = d.log
 	ns, err := nameserver.New(cfg)
 	if err != nil {
-		return nil, configFailure(err)
+		return nil, startFailure(err)
 	}
 	return ns, nil
 }
@@ -174,7 +174,7 @@ func (d *devCluster) runBroker(brokerCtx, told context.Context, listen, namesrv 
 	cfg.Store.MaxHashSlotNum = devIndexSlots
 	cfg.Store.MaxIndexNum = devIndexEntries
 	if d.broker, err = broker.New(cfg); err != nil {
-		return configFailure(err)
+		return startFailure(err)
 	}
 	done := make(chan error, 1)
 	go func() { done <- d.broker.Run(brokerCtx) }()

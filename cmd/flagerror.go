@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,7 +16,6 @@ func flagError(c *cobra.Command, err error) error {
 		return f.try("%s --help", c.CommandPath())
 	}
 	name := unknown.GetSpecifiedName()
-	f.Err = errors.New(strings.Replace(err.Error(), "unknown flag", "unknown flag", 1))
 	if unknown.GetSpecifiedShortnames() == "" && len(name) > 1 {
 		f.Err = errors.New("unknown flag --" + name + " for \"" + c.CommandPath() + "\"")
 	}

@@ -3,6 +3,7 @@ package cmd
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 )
@@ -40,4 +41,33 @@ func (l *lineReader) next() (line []byte, number int, err error) {
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		return bytes.TrimSuffix(line, []byte("\r")), l.n, nil
 	}
+}
+
+// inputLine is a line of the input, or the end of it.
+type inputLine struct {
+	text   []byte
+	number int
+	err    error
+}
+
+// readLines reads lines in a goroutine of its own, because a read of a terminal
+// or a pipe cannot be interrupted: a reader that waits is left behind when ctx
+// ends. The last thing it gives is an error, io.EOF at the end.
+func readLines(ctx context.Context, in io.Reader) <-chan inputLine {
+	out := make(chan inputLine)
+	go func() {
+		r := newLineReader(in)
+		for {
+			text, n, err := r.next()
+			select {
+			case out <- inputLine{text, n, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return out
 }

@@ -46,6 +46,6 @@ func newManCmd(a *app) *cobra.Command {
 // manHeader has a fixed date: the pages are committed, and change only when a
 // command does.
 func manHeader() *doc.GenManHeader {
-	day := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	day := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
 	return &doc.GenManHeader{Section: "1", Source: "mqx", Manual: "mqx manual", Date: &day}
 }

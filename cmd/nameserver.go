@@ -3,10 +3,13 @@
 package cmd
 
 import (
+	"errors"
 	"log/slog"
 
 	"github.com/spf13/cobra"
 
+	"mqx/broker"
+	"mqx/internal/props"
 	"mqx/nameserver"
 )
 
@@ -57,6 +60,9 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 		_, err := a.Out.Write(cfg.ValuesText())
 		return err
 	}
+	if err := cfg.Validate(); err != nil {
+		return configFailure(err)
+	}
 	log := a.loggerAt(slog.LevelInfo)
 	cfg.Logger = log
 	if err := cfg.LoadDefaultTLS(); err != nil {
@@ -67,7 +73,7 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 	}
 	s, err := nameserver.New(cfg)
 	if err != nil {
-		return configFailure(err)
+		return startFailure(err)
 	}
 	return a.serve(c.Context(), log, s, func() {
 		startLines(log, s.Explain())
@@ -75,11 +81,20 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 	})
 }
 
-// configFailure: a configuration that cannot be used is a usage error.
+// configFailure: a configuration that cannot be read or used is wrong usage.
 func configFailure(err error) error {
 	f := asFailure(err)
 	if f.Code == ExitFailed {
 		f.Code = ExitUsage
 	}
 	return f
+}
+
+// refusedConfig: a server may also find out later, from the configuration or
+// from the store directory, that it is asked for what is not served.
+func refusedConfig(err error) bool {
+	_, malformed := errors.AsType[*props.SyntaxError](err)
+	_, broker := errors.AsType[*broker.UnsupportedError](err)
+	_, nameserver := errors.AsType[*nameserver.UnsupportedError](err)
+	return malformed || broker || nameserver
 }

@@ -139,7 +139,7 @@ func (a *app) list(c *cobra.Command, o *outputFlags, s render.Schema, fetch func
 		return a.partial(missing)
 	}
 	if !o.watch {
-		return errors.Join(round(), closeOut())
+		return closed(round(), closeOut)
 	}
 	for {
 		if a.OutTTY && o.file == "" {
@@ -147,15 +147,27 @@ func (a *app) list(c *cobra.Command, o *outputFlags, s render.Schema, fetch func
 		}
 		if err := round(); err != nil {
 			if s, ok := errors.AsType[silentError](err); !ok || s.code != ExitPartial {
-				return errors.Join(err, closeOut())
+				return closed(err, closeOut)
 			}
 		}
 		select {
 		case <-c.Context().Done():
-			return errors.Join(context.Cause(c.Context()), closeOut())
+			return closed(context.Cause(c.Context()), closeOut)
 		case <-time.After(o.interval):
 		}
 	}
+}
+
+// closed closes the output after a command that ended with err. What went wrong
+// in closing is said even where the command has said all it had to.
+func closed(err error, closeOut func() error) error {
+	if closeErr := closeOut(); closeErr != nil {
+		if _, silent := errors.AsType[silentError](err); silent || err == nil {
+			return closeErr
+		}
+		return errors.Join(err, closeErr)
+	}
+	return err
 }
 
 // withTimeout says which limit a command ran into.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -193,7 +194,10 @@ func runProduce(a *app, c *cobra.Command, o *produceOptions, args []string) erro
 	}}
 	err = s.all(ctx, in)
 	err = errors.Join(a.withTimeout(ctx, err), w.Close(), closeOut())
-	if s.sent > 0 || err == nil {
+	switch {
+	case err == nil && s.sent == 0:
+		a.warn("there was no line to send")
+	case s.sent > 0:
 		a.note("%d messages sent", s.sent)
 	}
 	if err == nil && s.unsure > 0 {
@@ -210,10 +214,13 @@ func (a *app) input(args []string) (io.Reader, func(), error) {
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
-		return nil, nil, &Failure{Code: ExitNotFound, Err: fmt.Errorf("cannot open file: %w", err)}
+		return nil, nil, usagef("cannot open file: %w", err)
 	}
 	return f, func() { _ = f.Close() }, nil
 }
+
+// batchIdle is how long a batch that is not full waits for one more line.
+const batchIdle = 50 * time.Millisecond
 
 // sender sends lines as messages.
 type sender struct {
@@ -229,33 +236,54 @@ type sender struct {
 	unsure  int // stored without the durability asked for
 }
 
+// all sends the lines of in. It does not wait for a line longer than ctx lasts,
+// nor does a started batch wait for lines that do not come.
 func (s *sender) all(ctx context.Context, in io.Reader) error {
-	lines := newLineReader(in)
+	lines := readLines(ctx, in)
 	for {
-		line, n, err := lines.next()
-		if errors.Is(err, io.EOF) {
-			return s.flush(ctx)
+		var idle <-chan time.Time
+		if len(s.pending) > 0 {
+			idle = time.After(batchIdle)
+		}
+		var err error
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-idle:
+			err = s.flush(ctx)
+		case line := <-lines:
+			if line.err != nil {
+				err := s.flush(ctx)
+				if errors.Is(line.err, io.EOF) {
+					return err
+				}
+				return errors.Join(err, line.err)
+			}
+			err = s.take(ctx, line)
 		}
 		if err != nil {
-			return errors.Join(s.flush(ctx), err)
-		}
-		if len(line) == 0 {
-			s.a.warn("line %d is empty and was not sent", n)
-			continue
-		}
-		m := *s.proto
-		m.Body = line
-		m.Properties = make(map[string]string, len(s.proto.Properties)+2)
-		for k, v := range s.proto.Properties {
-			m.Properties[k] = v
-		}
-		s.pending = append(s.pending, &m)
-		if len(s.pending) >= s.batch {
-			if err := s.flush(ctx); err != nil {
-				return err
-			}
+			return err
 		}
 	}
+}
+
+// take makes a message of a line, and sends when the batch is full.
+func (s *sender) take(ctx context.Context, line inputLine) error {
+	if len(line.text) == 0 {
+		s.a.warn("line %d is empty and was not sent", line.number)
+		return nil
+	}
+	m := *s.proto
+	m.Body = line.text
+	m.Properties = make(map[string]string, len(s.proto.Properties)+2)
+	for k, v := range s.proto.Properties {
+		m.Properties[k] = v
+	}
+	s.pending = append(s.pending, &m)
+	if len(s.pending) < s.batch {
+		return nil
+	}
+	return s.flush(ctx)
 }
 
 func (s *sender) flush(ctx context.Context) error {

@@ -94,7 +94,10 @@ func startFailure(err error) error {
 		return nil
 	}
 	f := asFailure(err)
-	if f.Code == ExitConnect { // a listen error is no connect error
+	switch {
+	case refusedConfig(err):
+		f.Code = ExitUsage
+	case f.Code == ExitConnect: // a listen error is no connect error
 		f.Code = ExitFailed
 	}
 	if f.Try == "" && strings.Contains(err.Error(), "address already in use") {

@@ -122,8 +122,14 @@ func (l *load) unexpected(err error) {
 	switch answer.Code {
 	case remoting.RespSystemBusy, remoting.RespServiceNotAvailable:
 	case remoting.RespTopicNotExist:
-		if l.s.state != nil && len(l.s.state.Log.Records) > 0 {
-			l.s.t.Errorf("seed %d round %d: %v", l.s.seed, l.s.round, err)
+		if l.s.state == nil {
+			return
+		}
+		for k := range l.s.state.Queues {
+			if strings.Contains(answer.Remark, k.Topic) {
+				l.s.t.Errorf("seed %d round %d: a topic with messages is missing: %v", l.s.seed, l.s.round, err)
+				return
+			}
 		}
 	default:
 		l.s.t.Errorf("seed %d round %d: %v", l.s.seed, l.s.round, err)

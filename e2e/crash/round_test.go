@@ -48,7 +48,7 @@ func (s *life) step() {
 	if clean {
 		s.afterStop()
 	} else {
-		s.afterDeath(at)
+		s.afterDeath(at, true)
 	}
 }
 
@@ -72,7 +72,7 @@ func (s *life) start(point string) {
 		}
 		s.died()
 		s.broker = nil
-		s.afterDeath(time.Now())
+		s.afterDeath(time.Now(), false)
 		s.plan.point = ""
 		s.plan.end = killed
 		s.start("")
@@ -97,7 +97,7 @@ func (s *life) dieAtStart() {
 			s.failf("the broker did not start: %v", c.cmd.ProcessState)
 		}
 		s.died()
-		s.afterDeath(time.Now())
+		s.afterDeath(time.Now(), false)
 	case <-time.After(startLimit):
 		c.kill()
 		s.failf("the broker did not start within %s", startLimit)

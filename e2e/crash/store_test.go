@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -75,44 +74,39 @@ func newStore(t *testing.T, seed uint64) *life {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s.ns = sharedNameServer(t)
+	s.ns = startNameServer(t)
 	s.client = remoteclient.New(remoteclient.Config{Logger: slog.New(slog.DiscardHandler)})
 	s.port = freePort(t)
 	return s
 }
 
-// sharedNameServer runs a name server for the whole run, in this process.
-func sharedNameServer(t *testing.T) string {
+// startNameServer runs a name server of this store alone, in this process.
+func startNameServer(t *testing.T) string {
 	t.Helper()
-	names.once.Do(func() {
-		cfg := nameserver.DefaultConfig()
-		cfg.Logger = slog.New(slog.DiscardHandler)
-		if names.err = cfg.SetListen("127.0.0.1:0"); names.err != nil {
-			return
-		}
-		s, err := nameserver.New(cfg)
-		if err != nil {
-			names.err = err
-			return
-		}
-		failed := make(chan error, 1)
-		go func() { failed <- s.Run(context.Background()) }() // ends with the process
-		select {
-		case names.err = <-failed:
-		case <-s.Ready():
-			names.addr = s.Addr().String()
+	cfg := nameserver.DefaultConfig()
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	if err := cfg.SetListen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := nameserver.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	select {
+	case err := <-ended:
+		t.Fatal(err)
+	case <-s.Ready():
+	}
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
-	if names.err != nil {
-		t.Fatal(names.err)
-	}
-	return names.addr
-}
-
-var names struct {
-	once sync.Once
-	addr string
-	err  error
+	return s.Addr().String()
 }
 
 func (s *life) addr() string { return net.JoinHostPort("127.0.0.1", fmt.Sprint(s.port)) }
