@@ -146,10 +146,10 @@ func BenchmarkStoredProps(b *testing.B) {
 func BenchmarkSendHeader(b *testing.B) {
 	var f remoting.Fields
 	remoting.EncodeSend(&f, sendHeaderOf("T", 0, prop("TAGS", "a")), true)
-	var h sendHeader
+	var h remoting.SendMessageView
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := h.decode(f); err != nil {
+		if err := h.Decode(f, true); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -40,6 +40,7 @@ type Broker struct {
 	fsys     vfs.FS
 	clock    clock.Clock
 	log      *slog.Logger
+	quiet    *quietLog
 	ready    chan struct{}
 	ran      atomic.Bool
 	started  time.Time
@@ -109,6 +110,7 @@ func New(cfg Config) (*Broker, error) {
 	if b.fsys == nil {
 		b.fsys = vfs.OS
 	}
+	b.quiet = &quietLog{log: b.log, now: b.now}
 	cfg.settle()
 	b.putConfig(&cfg)
 	b.ctx, b.cancel = context.WithCancel(context.Background())
@@ -306,6 +308,9 @@ func (b *Broker) register(ctx context.Context) {
 // firstRegistration bounds the wait for name servers at the start.
 const firstRegistration = 2 * time.Second
 
+// serverStop bounds the closing of the connections at a stop.
+const serverStop = 5 * time.Second
+
 // stop ends what Run has started. The order matters:
 func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, workers *sync.WaitGroup) error {
 	var errs []error
@@ -332,9 +337,11 @@ func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, w
 	stopWorkers()
 	serving.Wait()
 	// 5. The connections close; nobody commits an offset any more.
+	end, stopped := context.WithTimeout(context.Background(), serverStop) // whatever the requests in flight took
+	defer stopped()
 	for _, s := range []*server.Server{b.vip, b.main} {
 		if s != nil && s.Addr() != nil {
-			errs = append(errs, s.Stop(ctx))
+			errs = append(errs, s.Stop(end))
 		}
 	}
 	errs = append(errs, b.client.Close())

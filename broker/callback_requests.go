@@ -42,7 +42,7 @@ func (b *Broker) handleConsumeDirectly(r *server.Request) {
 	}
 	rec, err := b.store.RecordAt(phys)
 	if err != nil {
-		r.Reply(remoting.RespSystemError, fmt.Sprintf("can not find message by the offset, %d", phys))
+		r.Reply(remoting.RespSystemError, noRecordText(phys, err))
 		return
 	}
 	b.forward(r, h.ConsumerGroup, h.ClientID, rec)

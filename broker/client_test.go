@@ -349,6 +349,7 @@ func TestMinMaxSearch(t *testing.T) {
 
 func TestLockRequests(t *testing.T) {
 	r := start(t, testConfig(t.TempDir()))
+	r.createTopic("T", 3)
 	lock := func(id string, qs ...int32) []remoting.MessageQueue {
 		l := remoting.LockBatchBody{ClientID: id, ConsumerGroup: "G"}
 		for _, q := range qs {
@@ -375,6 +376,13 @@ func TestLockRequests(t *testing.T) {
 	r.ok(remoting.ReqUnlockBatchMQ, nil, body)
 	if got := lock("b", 0, 1); len(got) != 1 || got[0] != mq(0) {
 		t.Errorf("%v", got)
+	}
+	// queues that do not exist fill no table
+	if got := lock("b", 3, -1, 2147483647); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	if resp := r.call(remoting.ReqLockBatchMQ, nil, []byte(`{"clientId":"c","consumerGroup":"a b","mqSet":[]}`)); resp.Code != remoting.RespSubscriptionGroupNotExist {
+		t.Errorf("a group that cannot be: %d %s", resp.Code, resp.Remark)
 	}
 }
 

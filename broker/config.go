@@ -80,8 +80,8 @@ type Network struct {
 	Loops int `conf:"serverSelectorThreads"`
 	// IdleTimeout closes a connection that was silent in both directions.
 	IdleTimeout time.Duration `conf:"serverChannelMaxIdleTimeSeconds,s"`
-	// MaxConnections and MaxConnectionsPerIP bound each server (ours); 0 takes
-	// the server's default.
+	// MaxConnections and MaxConnectionsPerIP bound both ports together (ours);
+	// 0 takes the server's default.
 	MaxConnections      int `conf:"maxConnections"`
 	MaxConnectionsPerIP int `conf:"maxConnectionsPerIp"`
 	// SendBuffer and ReceiveBuffer are SO_SNDBUF and SO_RCVBUF, 0 for the system's.

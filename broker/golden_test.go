@@ -243,9 +243,9 @@ func (rp *replay) lookAhead(frames []testkit.WireFrame) {
 func (rp *replay) learn(cmd *remoting.Command) {
 	switch cmd.Code {
 	case remoting.ReqSendMessage, remoting.ReqSendMessageV2, remoting.ReqSendBatchMessage:
-		var h sendHeader
-		if h.decode(cmd.Fields) == nil && notServed(&h) {
-			rp.tainted[string(h.topic)] = true
+		var h remoting.SendMessageView
+		if h.Decode(cmd.Fields, remoting.ShortSendNames(cmd.Code)) == nil && notServed(&h) {
+			rp.tainted[string(h.Topic)] = true
 		}
 	case remoting.ReqInvokeBrokerToResetOffset: // members learn of it at once here
 		rp.tainted[cmd.Fields.String("group")] = true
@@ -270,8 +270,8 @@ func (rp *replay) learn(cmd *remoting.Command) {
 }
 
 // notServed reports whether the send promises what is not served yet.
-func notServed(h *sendHeader) bool {
-	p := scanProps(h.properties)
+func notServed(h *remoting.SendMessageView) bool {
+	p := scanProps(h.Properties)
 	return p.delayLevel() > 0 || p.timer != "" || p.prepared
 }
 
@@ -366,8 +366,8 @@ func (rp *replay) isTainted(req *remoting.Command) bool {
 func (rp *replay) differs(req, want *remoting.Command) bool {
 	switch req.Code {
 	case remoting.ReqSendMessage, remoting.ReqSendMessageV2, remoting.ReqSendBatchMessage:
-		var h sendHeader
-		return h.decode(req.Fields) == nil && notServed(&h)
+		var h remoting.SendMessageView
+		return h.Decode(req.Fields, remoting.ShortSendNames(req.Code)) == nil && notServed(&h)
 	case remoting.ReqViewMessageByID:
 		return true // the recorded physical offsets are not ours
 	case remoting.ReqCheckClientConfig:
@@ -383,8 +383,8 @@ func (rp *replay) differs(req, want *remoting.Command) bool {
 
 // mustRefuse reports whether a request asks for what is not served.
 func mustRefuse(req *remoting.Command) bool {
-	var h sendHeader
-	return req.Code == remoting.ReqCheckClientConfig || h.decode(req.Fields) == nil && notServed(&h)
+	var h remoting.SendMessageView
+	return req.Code == remoting.ReqCheckClientConfig || h.Decode(req.Fields, remoting.ShortSendNames(req.Code)) == nil && notServed(&h)
 }
 
 func (rp *replay) report() {

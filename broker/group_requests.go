@@ -116,6 +116,10 @@ func (b *Broker) handleGroupForbidden(r *server.Request) {
 		r.Reply(remoting.RespInvalidParameter, err.Error())
 		return
 	}
+	if err := message.ValidateTopic(h.Topic); err != nil {
+		r.Reply(remoting.RespInvalidParameter, err.Error())
+		return
+	}
 	answer := func(err error) {
 		if err != nil {
 			r.Reply(remoting.RespSystemError, fmt.Sprintf("the group table could not be saved: %v", err))
@@ -195,10 +199,27 @@ func (b *Broker) handleLock(r *server.Request) {
 		r.Reply(remoting.RespSystemError, fmt.Sprintf("the body cannot be read: %v", err))
 		return
 	}
-	held := b.locks.Lock(l.ConsumerGroup, l.ClientID, l.MQSet)
+	if b.groups.FindOrCreate(l.ConsumerGroup) == nil {
+		r.Reply(remoting.RespSubscriptionGroupNotExist, fmt.Sprintf("subscription group [%s] does not exist", l.ConsumerGroup))
+		return
+	}
+	held := b.locks.Lock(l.ConsumerGroup, l.ClientID, b.lockable(l.MQSet))
 	p := newReply(remoting.RespSuccess, "")
 	b.body(p, &remoting.LockBatchResponseBody{LockOKMQSet: held})
 	p.to(r)
+}
+
+// lockable are the queues that exist here: others are not held for anybody, so
+// that the table of locks is bounded.
+func (b *Broker) lockable(queues []remoting.MessageQueue) []remoting.MessageQueue {
+	out, name := queues[:0], b.cfg().BrokerName
+	for _, q := range queues {
+		tp := b.topics.Get(q.Topic)
+		if tp != nil && q.BrokerName == name && q.QueueID >= 0 && q.QueueID < max(tp.ReadQueueNums, tp.WriteQueueNums) {
+			out = append(out, q)
+		}
+	}
+	return out
 }
 
 // handleUnlock serves UNLOCK_BATCH_MQ.

@@ -19,6 +19,9 @@ import (
 // maxGroups bounds the subscription groups of a broker.
 const maxGroups = 200_000
 
+// maxForbidden bounds the topics that one group may not read.
+const maxForbidden = 10_000
+
 // forbidRead is the bit of the forbidden table that stops a group from reading a topic.
 const forbidRead = 1 << 2
 
@@ -66,7 +69,7 @@ func newGroup(c remoting.SubscriptionGroupConfig) *group {
 
 // Load reads subscriptionGroup.json (or its backup) over the built-in groups.
 func (t *groupTable) Load() error {
-	for _, name := range builtinGroups {
+	for _, name := range message.SystemGroups() {
 		t.mu.groups[name] = newGroup(remoting.NewSubscriptionGroupConfig(name))
 	}
 	var read remoting.SubscriptionGroupTable
@@ -208,6 +211,11 @@ func (t *groupTable) Forbidden(group, topic []byte) bool {
 func (t *groupTable) SetForbidden(group, topic string, forbid bool, done func(error)) {
 	t.mu.Lock()
 	m := t.mu.forbidden[group]
+	if _, had := m[topic]; forbid && !had && (len(m) >= maxForbidden || m == nil && len(t.mu.forbidden) >= maxGroups) {
+		t.mu.Unlock()
+		done(fmt.Errorf("the limit of %d forbidden topics a group is reached", maxForbidden))
+		return
+	}
 	if m == nil {
 		m = map[string]int32{}
 		t.mu.forbidden[group] = m

@@ -97,21 +97,26 @@ func (b *Broker) handleHeartbeat(r *server.Request) {
 		r.Reply(remoting.RespSystemError, fmt.Sprintf("the heartbeat cannot be read: %v", err))
 		return
 	}
+	if n := heartbeatEntries(&hb); n > maxHeartbeatEntries {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("the heartbeat names %d groups and subscriptions, the limit is %d", n, maxHeartbeatEntries))
+		return
+	}
 	conn, now := r.Conn(), b.now()
 	var kept []heldGroup
 	v2 := hb.Fingerprint != 0
 	a := heartbeatAnswer{subChange: !v2}
 	for i := range hb.ConsumerDataSet {
 		data := &hb.ConsumerDataSet[i]
-		if v2 && b.consumers.Fingerprint(data.GroupName, hb.Fingerprint) {
-			a.subChange = true
-		}
 		if b.cfg().RejectPullConsumer && data.ConsumeType == remoting.ConsumeActively {
 			continue
 		}
 		g := b.groups.FindOrCreate(data.GroupName)
 		if g == nil {
+			a.subChange = true // it stays unknown: nothing that is sent short would count
 			continue
+		}
+		if v2 && b.consumers.Fingerprint(data.GroupName, hb.Fingerprint) {
+			a.subChange = true
 		}
 		b.createRetryTopic(g, data.UnitMode)
 		done := b.consumers.Register(registration{data: data, peer: conn, id: hb.ClientID, keepSubs: v2 && hb.WithoutSub}, now)
@@ -132,6 +137,18 @@ func (b *Broker) handleHeartbeat(r *server.Request) {
 	if conn.State() == server.StateClosed {
 		b.connClosed(conn) // it closed while its groups were being entered
 	}
+}
+
+// maxHeartbeatEntries bounds the groups and subscriptions of one heartbeat:
+// they are kept for as long as the connection lives.
+const maxHeartbeatEntries = 10_000
+
+func heartbeatEntries(hb *remoting.HeartbeatData) int {
+	n := len(hb.ProducerDataSet) + len(hb.ConsumerDataSet)
+	for i := range hb.ConsumerDataSet {
+		n += len(hb.ConsumerDataSet[i].SubscriptionDataSet)
+	}
+	return n
 }
 
 // remember keeps a heartbeat for tryHeartbeat. The answer to the next equal one

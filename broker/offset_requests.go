@@ -1,7 +1,10 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"unsafe"
 
 	"mqx/remoting"
 	"mqx/remoting/server"
@@ -59,36 +62,54 @@ func (h *offsetHeader) decode(fields remoting.Fields, need uint8) error {
 	return nil
 }
 
-// handleQueryOffset serves QUERY_CONSUMER_OFFSET on the loop: the committed (or
-// reset) offset; without one 0 where the queue still begins there, else "not
-// found", after which clients apply their consumeFromWhere.
+// tryQueryOffset answers QUERY_CONSUMER_OFFSET on the loop where there is an
+// offset: the committed (or reset) one.
+func (b *Broker) tryQueryOffset(r *server.Request) bool {
+	var h offsetHeader
+	if err := h.decode(r.Fields, seenGroup|seenTopic|seenQueue); err != nil {
+		r.Reply(remoting.RespSystemError, err.Error())
+		return true
+	}
+	off, ok := b.offsets.Query(h.topic, h.group, h.queueID)
+	if ok {
+		answerInt(r, keyOffset, off)
+	}
+	return ok
+}
+
+// handleQueryOffset serves QUERY_CONSUMER_OFFSET without an offset: 0 where the
+// queue still begins there, for which the disk is looked at, else "not found",
+// after which clients apply their consumeFromWhere.
 func (b *Broker) handleQueryOffset(r *server.Request) {
+	if b.tryQueryOffset(r) {
+		return
+	}
 	var h offsetHeader
 	if err := h.decode(r.Fields, seenGroup|seenTopic|seenQueue); err != nil {
 		r.Reply(remoting.RespSystemError, err.Error())
 		return
 	}
-	off, ok := b.offsets.Query(h.topic, h.group, h.queueID)
-	if !ok {
-		ok = b.startsAtZero(&h)
-	}
-	if !ok {
+	switch zero, err := b.startsAtZero(&h); {
+	case err != nil: // not "not found": the client would skip or repeat
+		r.Reply(remoting.RespSystemError, err.Error())
+	case zero:
+		answerInt(r, keyOffset, 0)
+	default:
 		newReply(remoting.RespQueryNotFound, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first").to(r)
-		return
 	}
-	p := newReply(remoting.RespSuccess, "")
-	p.int(keyOffset, off)
-	p.to(r)
 }
 
 // startsAtZero reports whether a group without an offset begins at 0: the queue
 // does, and its first message is still at the hot end of the log.
-func (b *Broker) startsAtZero(h *offsetHeader) bool {
+func (b *Broker) startsAtZero(h *offsetHeader) (bool, error) {
 	if h.hasSetZero && !h.setZero {
-		return false
+		return false, nil
 	}
 	topic := string(h.topic)
-	return b.store.MinOffset(topic, h.queueID) <= 0 && b.store.InMemory(topic, h.queueID, 0)
+	if b.store.MinOffset(topic, h.queueID) > 0 {
+		return false, nil
+	}
+	return b.store.IsNearEnd(topic, h.queueID, 0)
 }
 
 // handleUpdateOffset serves UPDATE_CONSUMER_OFFSET on the loop.
@@ -98,22 +119,28 @@ func (b *Broker) handleUpdateOffset(r *server.Request) {
 		r.Reply(remoting.RespSystemError, err.Error())
 		return
 	}
+	tp := b.topics.GetBytes(h.topic)
 	switch {
 	case b.groups.GetBytes(h.group) == nil:
 		newReply(remoting.RespSubscriptionGroupNotExist, fmt.Sprintf("Group %s not exist!", h.group)).to(r)
 		return
-	case b.topics.GetBytes(h.topic) == nil:
+	case tp == nil:
 		newReply(remoting.RespTopicNotExist, fmt.Sprintf("Topic %s not exist!", h.topic)).to(r)
 		return
 	case h.queueID < 0:
 		newReply(remoting.RespInvalidParameter, fmt.Sprintf("Bad queue ID %d.", h.queueID)).to(r)
+		return
+	case h.queueID >= max(tp.ReadQueueNums, tp.WriteQueueNums) && b.store.MaxOffset(tp.TopicName, h.queueID) == 0:
+		// no such queue, also not from before the topic had fewer of them
+		newReply(remoting.RespInvalidParameter, fmt.Sprintf("Bad queue ID %d: topic %s has %d read and %d write queues.",
+			h.queueID, tp.TopicName, tp.ReadQueueNums, tp.WriteQueueNums)).to(r)
 		return
 	case h.offset < 0:
 		newReply(remoting.RespInvalidParameter, fmt.Sprintf("Bad offset %d.", h.offset)).to(r)
 		return
 	}
 	if old := b.offsets.Commit(h.topic, h.group, h.queueID, h.offset); h.offset < old {
-		b.log.Warn("a consumer offset goes back", "group", string(h.group), "topic", string(h.topic),
+		b.quiet.Warn("a consumer offset goes back", "group", string(h.group), "topic", string(h.topic),
 			"queue", h.queueID, "from", old, "to", h.offset, "peer", r.Conn().Remote())
 	}
 	newReply(remoting.RespSuccess, "").to(r)
@@ -176,5 +203,36 @@ func (b *Broker) handleEarliest(r *server.Request) {
 	if !header(r, &h) {
 		return
 	}
-	answerInt(r, keyTimestamp, b.store.EarliestTime(h.Topic, h.QueueID))
+	at, err := b.store.EarliestStoreTime(h.Topic, h.QueueID)
+	if err != nil {
+		r.Reply(remoting.RespSystemError, err.Error())
+		return
+	}
+	answerInt(r, keyTimestamp, at)
+}
+
+func isTrueBytes(v []byte) bool {
+	return len(v) == 4 && v[0]|0x20 == 't' && v[1]|0x20 == 'r' && v[2]|0x20 == 'u' && v[3]|0x20 == 'e'
+}
+
+var errNumber = errors.New("not a number")
+
+// atoi64 reads a decimal number as Java's Long.parseLong does.
+func atoi64(v []byte) (int64, error) {
+	if len(v) == 0 || len(v) > 20 {
+		return 0, errNumber
+	}
+	n, err := strconv.ParseInt(unsafe.String(&v[0], len(v)), 10, 64)
+	if err != nil {
+		return 0, errNumber
+	}
+	return n, nil
+}
+
+func atoi32(v []byte) (int32, error) {
+	n, err := atoi64(v)
+	if err != nil || n != int64(int32(n)) {
+		return 0, errNumber
+	}
+	return int32(n), nil
 }

@@ -28,85 +28,9 @@ const (
 // maxHold bounds the time a pull may ask to be parked.
 const maxHold = 10 * time.Minute
 
-// pullHeader is the header of a pull request. Byte slices alias the request.
-type pullHeader struct {
-	group, topic, subscription, exprType []byte
-	queueID, maxMsgNums, sysFlag         int32
-	maxMsgBytes                          int32
-	queueOffset, commitOffset            int64
-	suspendMs, subVersion                int64
-	hasSub                               bool
-}
-
-// requiredPull are the fields that must be there, in the order of their bits.
-var requiredPull = [...]string{
-	"consumerGroup", "topic", "queueId", "queueOffset", "maxMsgNums", "sysFlag", "commitOffset", "suspendTimeoutMillis", "subVersion",
-}
-
-func (h *pullHeader) decode(fields remoting.Fields) error {
-	*h = pullHeader{}
-	var seen uint32
-	for i := range fields {
-		f := &fields[i]
-		if f.Value == nil {
-			continue
-		}
-		bit, err := h.field(f.Key, f.Value)
-		if err != nil {
-			return &remoting.FieldError{Field: string(f.Key), Value: string(f.Value), Err: err}
-		}
-		seen |= bit
-	}
-	for i, name := range requiredPull {
-		if seen&(1<<i) == 0 {
-			return &remoting.MissingFieldError{Field: name}
-		}
-	}
-	return nil
-}
-
-func (h *pullHeader) field(key, v []byte) (bit uint32, err error) {
-	switch string(key) {
-	case "consumerGroup":
-		h.group = v
-		return 1 << 0, nil
-	case "topic":
-		h.topic = v
-		return 1 << 1, nil
-	case "queueId":
-		h.queueID, err = atoi32(v)
-		return 1 << 2, err
-	case "queueOffset":
-		h.queueOffset, err = atoi64(v)
-		return 1 << 3, err
-	case "maxMsgNums":
-		h.maxMsgNums, err = atoi32(v)
-		return 1 << 4, err
-	case "sysFlag":
-		h.sysFlag, err = atoi32(v)
-		return 1 << 5, err
-	case "commitOffset":
-		h.commitOffset, err = atoi64(v)
-		return 1 << 6, err
-	case "suspendTimeoutMillis":
-		h.suspendMs, err = atoi64(v)
-		return 1 << 7, err
-	case "subVersion":
-		h.subVersion, err = atoi64(v)
-		return 1 << 8, err
-	case "subscription":
-		h.subscription, h.hasSub = v, true
-	case "expressionType":
-		h.exprType = v
-	case "maxMsgBytes":
-		h.maxMsgBytes, err = atoi32(v)
-	}
-	return 0, err
-}
-
 // pullContext is what the checks of a pull found.
 type pullContext struct {
-	head   pullHeader
+	head   remoting.PullMessageView
 	topic  *topic
 	group  *group
 	filter *tagFilter
@@ -139,7 +63,7 @@ func (b *Broker) handleLitePull(r *server.Request) {
 // then it is answered whatever is found.
 func (b *Broker) pull(r *server.Request, first bool) {
 	var c pullContext
-	if err := c.head.decode(r.Fields); err != nil {
+	if err := c.head.Decode(r.Fields); err != nil {
 		r.Reply(remoting.RespSystemError, err.Error())
 		return
 	}
@@ -156,28 +80,40 @@ func (b *Broker) pull(r *server.Request, first bool) {
 		return
 	}
 	h := &c.head
-	if first && h.sysFlag&pullCommit != 0 && h.commitOffset >= 0 {
-		b.offsets.Commit(h.topic, h.group, h.queueID, h.commitOffset)
+	if first && h.SysFlag&pullCommit != 0 && h.CommitOffset >= 0 {
+		b.offsets.Commit(h.Topic, h.ConsumerGroup, h.QueueID, h.CommitOffset)
 	}
-	b.offsets.Pulled(h.topic, h.group, h.queueID, h.queueOffset)
+	b.offsets.Pulled(h.Topic, h.ConsumerGroup, h.QueueID, h.QueueOffset)
 	if b.cfg().ServerSideReset {
-		if off, ok := b.offsets.TakeReset(h.topic, h.group, h.queueID); ok {
+		if off, ok := b.offsets.TakeReset(h.Topic, h.ConsumerGroup, h.QueueID); ok {
 			b.answerReset(r, &c, off)
 			return
 		}
 	}
 	began := b.now()
 	res := b.store.Get(store.GetRequest{
-		Group: c.group.GroupName, Topic: c.topic.TopicName, QueueID: h.queueID, Offset: h.queueOffset,
-		MaxMsgs: int(h.maxMsgNums), MaxBytes: int(max(0, h.maxMsgBytes)), Filter: c.storeFilter(),
+		Group: c.group.GroupName, Topic: c.topic.TopicName, QueueID: h.QueueID, Offset: h.QueueOffset,
+		MaxMsgs: int(h.MaxMsgNums), MaxBytes: int(max(0, h.MaxMsgBytes)), Filter: c.storeFilter(),
 	})
 	b.getTimes.Add(b.now().Sub(began), 1)
-	code := pullCode(res.Status, h.queueOffset)
-	if code == remoting.RespPullNotFound && first && h.sysFlag&pullSuspend != 0 && b.park(r, &c) {
+	if res.Err != nil {
+		b.answerUnreadable(r, &c, res)
+		return
+	}
+	code := pullCode(res.Status, h.QueueOffset)
+	if code == remoting.RespPullNotFound && first && h.SysFlag&pullSuspend != 0 && b.park(r, &c) {
 		res.Release()
 		return
 	}
 	b.answerPull(r, &c, code, res)
+}
+
+// answerUnreadable says that the disk failed: a client that was told to retry
+// at once would spin, and nobody would see why. The store logs it.
+func (b *Broker) answerUnreadable(r *server.Request, c *pullContext, res *store.GetResult) {
+	newReply(remoting.RespSystemError, fmt.Sprintf("topic:[%s] queueId[%d] offset[%d] cannot be read: %v",
+		c.topic.TopicName, c.head.QueueID, c.head.QueueOffset, res.Err)).to(r)
+	res.Release()
 }
 
 // storeFilter is nil where everything passes.
@@ -213,25 +149,25 @@ func (b *Broker) checkPull(c *pullContext, r *server.Request) *pullRefused {
 	if !readable(int32(b.cfg().BrokerPermission)) {
 		return refusePull(remoting.RespNoPermission, forbiddenByBroker, "the broker[%s] pulling message is forbidden", b.at().IP)
 	}
-	if c.group = b.groups.GetBytes(h.group); c.group == nil {
-		if c.group = b.groups.FindOrCreate(string(h.group)); c.group == nil {
-			return refusePull(remoting.RespSubscriptionGroupNotExist, 0, "subscription group [%s] does not exist, \n%s", h.group, faq)
+	if c.group = b.groups.GetBytes(h.ConsumerGroup); c.group == nil {
+		if c.group = b.groups.FindOrCreate(string(h.ConsumerGroup)); c.group == nil {
+			return refusePull(remoting.RespSubscriptionGroupNotExist, 0, "subscription group [%s] does not exist, \n%s", h.ConsumerGroup, faq)
 		}
 	}
 	if !c.group.ConsumeEnable {
-		return refusePull(remoting.RespNoPermission, forbiddenByGroup, "subscription group no permission, %s", h.group)
+		return refusePull(remoting.RespNoPermission, forbiddenByGroup, "subscription group no permission, %s", h.ConsumerGroup)
 	}
-	if c.topic = b.topics.GetBytes(h.topic); c.topic == nil {
-		return refusePull(remoting.RespTopicNotExist, 0, "topic[%s] not exist, apply first please! \n%s", h.topic, faq)
+	if c.topic = b.topics.GetBytes(h.Topic); c.topic == nil {
+		return refusePull(remoting.RespTopicNotExist, 0, "topic[%s] not exist, apply first please! \n%s", h.Topic, faq)
 	}
 	if !readable(c.topic.Perm) {
-		return refusePull(remoting.RespNoPermission, forbiddenByTopic, "the topic[%s] pulling message is forbidden", h.topic)
+		return refusePull(remoting.RespNoPermission, forbiddenByTopic, "the topic[%s] pulling message is forbidden", h.Topic)
 	}
-	if h.queueID < 0 || h.queueID >= c.topic.ReadQueueNums {
+	if h.QueueID < 0 || h.QueueID >= c.topic.ReadQueueNums {
 		return refusePull(remoting.RespInvalidParameter, 0, "queueId[%d] is illegal, topic:[%s] topicConfig.readQueueNums:[%d] consumer:[%s]",
-			h.queueID, h.topic, c.topic.ReadQueueNums, r.Conn().Remote())
+			h.QueueID, h.Topic, c.topic.ReadQueueNums, r.Conn().Remote())
 	}
-	if h.sysFlag&pullHasSub != 0 {
+	if h.SysFlag&pullHasSub != 0 {
 		return b.subscriptionOfRequest(c)
 	}
 	return b.subscriptionOfGroup(c)
@@ -240,12 +176,12 @@ func (b *Broker) checkPull(c *pullContext, r *server.Request) *pullRefused {
 // subscriptionOfRequest takes the filter that the pull carries.
 func (b *Broker) subscriptionOfRequest(c *pullContext) *pullRefused {
 	h := &c.head
-	if t := string(h.exprType); t == "" || t == remoting.ExpressionTag {
-		if s := string(h.subscription); s == "" || s == "*" {
+	if t := string(h.ExpressionType); t == "" || t == remoting.ExpressionTag {
+		if s := string(h.Subscription); s == "" || s == "*" {
 			return nil
 		}
 	}
-	sub, err := parseSubscription(c.topic.TopicName, string(h.subscription), string(h.exprType))
+	sub, err := parseSubscription(c.topic.TopicName, string(h.Subscription), string(h.ExpressionType))
 	if err != nil {
 		return refusePull(remoting.RespSubscriptionParseFailed, 0, "parse the consumer's subscription failed: %v", err)
 	}
@@ -256,17 +192,17 @@ func (b *Broker) subscriptionOfRequest(c *pullContext) *pullRefused {
 // subscriptionOfGroup takes the filter that the group's heartbeats carry.
 func (b *Broker) subscriptionOfGroup(c *pullContext) *pullRefused {
 	h := &c.head
-	sub, model, online := b.consumers.Subscription(h.group, h.topic)
+	sub, model, online := b.consumers.Subscription(h.ConsumerGroup, h.Topic)
 	switch {
 	case !online:
 		return refusePull(remoting.RespSubscriptionNotExist, 0, "the consumer's group info not exist\n%s", faq)
 	case !c.group.ConsumeBroadcastEnable && model == remoting.Broadcasting:
-		return refusePull(remoting.RespNoPermission, forbiddenByBroadcast, "the consumer group[%s] can not consume by broadcast way", h.group)
-	case b.groups.Forbidden(h.group, h.topic):
-		return refusePull(remoting.RespNoPermission, forbiddenByGroupTopc, "the consumer group[%s] is forbidden for topic[%s]", h.group, h.topic)
+		return refusePull(remoting.RespNoPermission, forbiddenByBroadcast, "the consumer group[%s] can not consume by broadcast way", h.ConsumerGroup)
+	case b.groups.Forbidden(h.ConsumerGroup, h.Topic):
+		return refusePull(remoting.RespNoPermission, forbiddenByGroupTopc, "the consumer group[%s] is forbidden for topic[%s]", h.ConsumerGroup, h.Topic)
 	case sub == nil:
 		return refusePull(remoting.RespSubscriptionNotExist, 0, "the consumer's subscription not exist\n%s", faq)
-	case h.subVersion > sub.SubVersion:
+	case h.SubVersion > sub.SubVersion:
 		return refusePull(remoting.RespSubscriptionNotLatest, 0, "the consumer's subscription not latest")
 	}
 	c.filter = sub.filter
@@ -284,7 +220,7 @@ func (b *Broker) checkExpression(sub *subscription) *pullRefused {
 // park keeps a pull that found nothing. It returns false when it has to be
 // answered at once.
 func (b *Broker) park(r *server.Request, c *pullContext) bool {
-	wait := time.Duration(c.head.suspendMs) * time.Millisecond
+	wait := time.Duration(c.head.SuspendTimeoutMillis) * time.Millisecond
 	if !b.cfg().LongPolling {
 		wait = b.cfg().ShortPolling
 	}
@@ -296,10 +232,11 @@ func (b *Broker) park(r *server.Request, c *pullContext) bool {
 		filter = passAll
 	}
 	p := &parkedPull{
-		key: holdKey{c.topic.TopicName, c.head.queueID}, group: c.group.GroupName, conn: r.Conn().ID(), offset: c.head.queueOffset,
+		key: holdKey{c.topic.TopicName, c.head.QueueID}, group: c.group.GroupName, conn: r.Conn().ID(), offset: c.head.QueueOffset,
 		until: b.hold.now().Add(min(wait, maxHold)), filter: filter,
 	}
-	r.Detach() // c.head is invalid from here on
+	conn := r.Conn() // r is no longer ours once it is parked
+	r.Detach()       // c.head is invalid from here on
 	p.wake = func(bool) { b.woken.push(r) }
 	p.drop = r.Done
 	if !b.hold.Park(p) {
@@ -310,6 +247,7 @@ func (b *Broker) park(r *server.Request, c *pullContext) bool {
 	if b.store.MaxOffset(p.key.topic, p.key.queue) > p.offset {
 		b.hold.Recheck(p) // data came while it was not parked yet
 	}
+	b.dropIfClosed(conn)
 	return true
 }
 
@@ -336,11 +274,20 @@ func (b *Broker) parkUnwritable(r *server.Request) {
 	if conn.Writable() {
 		b.hold.Recheck(p)
 	}
+	b.dropIfClosed(conn)
+}
+
+// dropIfClosed drops what was parked for a connection that closed before: its
+// end has looked at the hold already.
+func (b *Broker) dropIfClosed(conn *server.Conn) {
+	if conn.State() == server.StateClosed {
+		b.hold.Closed(conn.ID())
+	}
 }
 
 // answerReset hands out an offset that an operator has set.
 func (b *Broker) answerReset(r *server.Request, c *pullContext, offset int64) {
-	topic, q := c.topic.TopicName, c.head.queueID
+	topic, q := c.topic.TopicName, c.head.QueueID
 	res := &store.GetResult{
 		Status: store.OffsetReset, NextOffset: offset,
 		MinOffset: b.store.MinOffset(topic, q), MaxOffset: b.store.MaxOffset(topic, q),

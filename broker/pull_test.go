@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,34 +11,6 @@ import (
 	"mqx/remoting/client"
 	"mqx/store"
 )
-
-func TestPullHeader(t *testing.T) {
-	want := remoting.PullMessageHeader{
-		ConsumerGroup: "G", Topic: "T", QueueID: 1, QueueOffset: 2, MaxMsgNums: 3, SysFlag: 7, CommitOffset: -1, SuspendTimeoutMillis: 15000,
-		Subscription: "a||b", SubVersion: 9, ExpressionType: "TAG", MaxMsgBytes: 100,
-	}
-	var f remoting.Fields
-	remoting.EncodeHeader(&f, &want)
-	var h pullHeader
-	if err := h.decode(f); err != nil {
-		t.Fatal(err)
-	}
-	if string(h.group) != "G" || string(h.topic) != "T" || h.queueID != 1 || h.queueOffset != 2 || h.maxMsgNums != 3 || h.sysFlag != 7 ||
-		h.commitOffset != -1 || h.suspendMs != 15000 || string(h.subscription) != "a||b" || h.subVersion != 9 || h.maxMsgBytes != 100 {
-		t.Errorf("%+v", h)
-	}
-	for _, name := range requiredPull {
-		g := append(remoting.Fields(nil), f...)
-		g.Del(name)
-		var missing *remoting.MissingFieldError
-		if err := h.decode(g); !errors.As(err, &missing) || missing.Field != name {
-			t.Errorf("without %s: %v", name, err)
-		}
-	}
-	if n := testing.AllocsPerRun(50, func() { _ = h.decode(f) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
 
 func TestPullCodes(t *testing.T) {
 	for _, tt := range []struct {

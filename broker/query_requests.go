@@ -62,16 +62,22 @@ func (b *Broker) handleViewMessage(r *server.Request) {
 	}
 	rec, err := b.store.RecordAt(h.Offset)
 	if err != nil {
-		text := fmt.Sprintf("can not find message by the offset, %d", h.Offset)
-		if !errors.Is(err, store.ErrNoRecord) {
-			text += ": " + err.Error()
-		}
-		r.Reply(remoting.RespSystemError, text)
+		r.Reply(remoting.RespSystemError, noRecordText(h.Offset, err))
 		return
 	}
 	p := newReply(remoting.RespSuccess, "")
 	r.ReplyBody(&p.cmd, [][]byte{rec}, nil)
 	p.free()
+}
+
+// noRecordText is the remark of a record that cannot be had: another cause than
+// that there is none is told.
+func noRecordText(offset int64, err error) string {
+	text := fmt.Sprintf("can not find message by the offset, %d", offset)
+	if !errors.Is(err, store.ErrNoRecord) {
+		text += ": " + err.Error()
+	}
+	return text
 }
 
 // maxUnits bounds the units of one QUERY_CONSUME_QUEUE.

@@ -28,6 +28,9 @@ const (
 	// unregisterTimeout bounds the goodbye at a stop.
 	unregisterTimeout = 3 * time.Second
 	firstRetry        = time.Second
+	// lostPause is the time between the end of a connection to a name server
+	// and the next registration there.
+	lostPause = time.Second
 )
 
 // fieldComplete says that a registration holds every topic of the broker: a
@@ -81,6 +84,7 @@ type nsTarget struct {
 	cancel context.CancelFunc
 	wake   chan struct{}
 
+	lost    atomic.Bool // its connection has closed: a pause is due
 	healthy atomic.Bool // the last registration succeeded, and none hangs
 	began   atomic.Int64
 	tried   chan struct{} // closed after the first attempt
@@ -187,6 +191,7 @@ func (r *registrar) Lost(addr string) {
 	t.mu.Lock()
 	t.mu.full = true
 	t.mu.Unlock()
+	t.lost.Store(true)
 	t.poke()
 }
 
@@ -321,7 +326,18 @@ func (t *nsTarget) sleep(ctx context.Context, wait time.Duration, wakeable bool)
 	case <-ctx.Done():
 		return false
 	case <-wake:
-		return true
+		if !t.lost.Swap(false) {
+			return true
+		}
+		// A peer that takes connections only to close them must not make this
+		// a busy loop.
+		timer.Reset(lostPause)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		}
 	case <-timer.C:
 		t.mu.Lock()
 		t.mu.full = true
@@ -345,6 +361,7 @@ func (t *nsTarget) fail() {
 // register sends what is due and reports whether it was taken.
 func (t *nsTarget) register(ctx context.Context) bool {
 	t.began.Store(t.reg.now().UnixMilli())
+	t.lost.Store(false)
 	full, sent, err := t.send(ctx)
 	t.mu.Lock()
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type sendItem struct {
 	b    *Broker
 	req  *server.Request
-	head sendHeader
+	head remoting.SendMessageView
 	put  store.Put
 
 	topic *topic
@@ -48,10 +48,9 @@ func (b *Broker) newSendItem(r *server.Request) *sendItem {
 }
 
 func (it *sendItem) free() {
-	done, offsets := it.put.Done, it.put.Offsets[:0]
-	it.put = store.Put{Done: done, Offsets: offsets}
+	it.put = store.Put{Done: it.put.Done}
 	it.b, it.req, it.topic, it.key = nil, nil, nil, nil
-	it.head, it.msgs = sendHeader{}, 0
+	it.head, it.msgs = remoting.SendMessageView{}, 0
 	if cap(it.props) > 40<<10 {
 		it.props = nil
 	}
@@ -81,7 +80,7 @@ func (b *Broker) handleSend(rs []*server.Request) {
 // prepareSend checks one send and fills its put. When it returns false the
 // request has been answered or handed on, and the item is gone.
 func (b *Broker) prepareSend(it *sendItem, now time.Time) bool {
-	if err := it.head.decode(it.req.Fields); err != nil {
+	if err := it.head.Decode(it.req.Fields, remoting.ShortSendNames(it.req.Code)); err != nil {
 		it.req.Reply(remoting.RespSystemError, err.Error())
 		it.free()
 		return false
@@ -106,7 +105,7 @@ func (b *Broker) prepareSend(it *sendItem, now time.Time) bool {
 		return false
 	}
 	var e *refusedError
-	if it.head.batch {
+	if it.head.Batch {
 		e = b.fillBatch(it)
 	} else {
 		e = b.fillSingle(it)
@@ -121,7 +120,7 @@ func (b *Broker) prepareSend(it *sendItem, now time.Time) bool {
 // checks permission, name and queue.
 func (b *Broker) sendTopic(it *sendItem) *refusedError {
 	h := &it.head
-	tp := b.topics.GetBytes(h.topic)
+	tp := b.topics.GetBytes(h.Topic)
 	if tp == nil {
 		var e *refusedError
 		if tp, e = b.createForSend(h); e != nil {
@@ -135,16 +134,20 @@ func (b *Broker) sendTopic(it *sendItem) *refusedError {
 		return refuse(remoting.RespNoPermission, "the broker[%s] sending message is forbidden", b.at().IP)
 	}
 	it.topic = tp
-	if ids := max(tp.WriteQueueNums, tp.ReadQueueNums); h.queueID >= ids {
+	if ids := max(tp.WriteQueueNums, tp.ReadQueueNums); h.QueueID >= ids {
 		return refuse(remoting.RespInvalidParameter, "request queueId[%d] is illegal, topic:[%s] readQueueNums:[%d] writeQueueNums:[%d] Producer: %s",
-			h.queueID, tp.TopicName, tp.ReadQueueNums, tp.WriteQueueNums, it.req.Conn().Remote())
+			h.QueueID, tp.TopicName, tp.ReadQueueNums, tp.WriteQueueNums, it.req.Conn().Remote())
+	}
+	if h.QueueID < 0 && tp.WriteQueueNums <= 0 {
+		return refuse(remoting.RespInvalidParameter, "topic:[%s] has no queue to write to: readQueueNums:[%d] writeQueueNums:[%d]",
+			tp.TopicName, tp.ReadQueueNums, tp.WriteQueueNums)
 	}
 	return nil
 }
 
 // createForSend creates the topic of a send by the rules of auto-creation.
-func (b *Broker) createForSend(h *sendHeader) (*topic, *refusedError) {
-	name := string(h.topic)
+func (b *Broker) createForSend(h *remoting.SendMessageView) (*topic, *refusedError) {
+	name := string(h.Topic)
 	if err := message.ValidateTopic(name); err != nil {
 		return nil, asRefused(err)
 	}
@@ -153,17 +156,17 @@ func (b *Broker) createForSend(h *sendHeader) (*topic, *refusedError) {
 	}
 	retry := message.IsRetry(name)
 	var flag int32
-	if h.unitMode {
+	if h.UnitMode {
 		flag = sysFlagUnit
 		if retry {
 			flag = sysFlagUnitSub
 		}
 	}
 	var template *remoting.TopicConfig
-	if d := b.topics.GetBytes(h.defaultTopic); d != nil {
+	if d := b.topics.GetBytes(h.DefaultTopic); d != nil {
 		template = &d.TopicConfig
 	}
-	c := autoCreated(b.cfg().AutoCreateTopic, name, template, h.defaultQueues, flag)
+	c := autoCreated(b.cfg().AutoCreateTopic, name, template, h.DefaultTopicQueueNums, flag)
 	if c == nil && retry {
 		rc := groupTopic(name, 1, flag)
 		c = &rc
@@ -184,7 +187,7 @@ func (b *Broker) fillSingle(it *sendItem) *refusedError {
 	if body == nil {
 		return refuse(remoting.RespMessageIllegal, "the message has no body")
 	}
-	p := scanProps(h.properties)
+	p := scanProps(h.Properties)
 	toDLQ := false
 	if message.IsRetry(it.topic.TopicName) {
 		var e *refusedError
@@ -201,7 +204,7 @@ func (b *Broker) fillSingle(it *sendItem) *refusedError {
 		newKey = b.ids.AppendNext(nil)
 		it.key = newKey
 	}
-	it.props = b.own().appendStored(it.props[:0], h.properties, &p, newKey)
+	it.props = b.own().appendStored(it.props[:0], h.Properties, &p, newKey)
 	if toDLQ {
 		it.props = message.SetProperty(it.props, message.PropDelay, "-1")
 	}
@@ -215,7 +218,7 @@ func (b *Broker) fillSingle(it *sendItem) *refusedError {
 func (b *Broker) checkServed(it *sendItem, p *sendProps, toDLQ bool) *refusedError {
 	level := p.delayLevel()
 	switch {
-	case p.prepared && (it.head.reconsumeTimes <= 0 || level <= 0):
+	case p.prepared && (it.head.ReconsumeTimes <= 0 || level <= 0):
 		if b.cfg().RejectTransaction {
 			return refuse(remoting.RespNoPermission, "the broker[%s] sending transaction message is forbidden", b.at().IP)
 		}
@@ -226,7 +229,7 @@ func (b *Broker) checkServed(it *sendItem, p *sendProps, toDLQ bool) *refusedErr
 		return refuse(remoting.RespMessageIllegal, "timer messages (%s) are not served by this broker yet; nothing was stored", p.timer)
 	case p.lite:
 		return refuse(remoting.RespMessageIllegal, "lite topics are not served by this broker; nothing was stored")
-	case message.Transaction(it.head.sysFlag) == message.TransactionPrepared && !p.prepared:
+	case message.Transaction(it.head.SysFlag) == message.TransactionPrepared && !p.prepared:
 		return refuse(remoting.RespMessageIllegal, "a prepared message without %s; nothing was stored", message.PropTranMsg)
 	}
 	return nil
@@ -242,10 +245,10 @@ func (b *Broker) retryRule(it *sendItem) (toDLQ bool, e *refusedError) {
 		return false, refuse(remoting.RespSubscriptionGroupNotExist, "subscription group not exist, %s\n%s", name, faq)
 	}
 	most := g.RetryMaxTimes
-	if it.head.hasMaxReconsume && it.req.Version >= remoting.V3_4_9 {
-		most = it.head.maxReconsumeTimes
+	if it.head.MaxReconsumeTimes.OK && it.req.Version >= remoting.V3_4_9 {
+		most = it.head.MaxReconsumeTimes.Value
 	}
-	if it.head.reconsumeTimes <= most && !b.locks.AnyHeld(name) {
+	if it.head.ReconsumeTimes <= most && !b.locks.AnyHeld(name) {
 		return false, nil
 	}
 	dlq, err := b.topics.PutIfAbsent(groupTopic(message.DLQTopic(name), 1, 0))
@@ -253,7 +256,7 @@ func (b *Broker) retryRule(it *sendItem) (toDLQ bool, e *refusedError) {
 		return false, asRefused(err)
 	}
 	it.topic = dlq
-	it.head.queueID = 0
+	it.head.QueueID = 0
 	return true, nil
 }
 
@@ -270,7 +273,7 @@ func (b *Broker) fillBatch(it *sendItem) *refusedError {
 	if err != nil || n == 0 {
 		return refuse(remoting.RespMessageIllegal, "the batch cannot be read: %v", err)
 	}
-	p := scanProps(h.properties)
+	p := scanProps(h.Properties)
 	if e := b.checkServed(it, &p, false); e != nil {
 		return e
 	}
@@ -312,20 +315,20 @@ func (b *Broker) checkItems(it *sendItem, body []byte) *refusedError {
 // fillRecord fills the record of a put from the header.
 func (b *Broker) fillRecord(it *sendItem, body, props []byte) {
 	h := &it.head
-	q := h.queueID
+	q := h.QueueID
 	if q < 0 {
 		q = 0
 		if n := it.topic.WriteQueueNums; n > 1 {
 			q = rand.Int32N(n)
 		}
 	}
-	flags := h.sysFlag
+	flags := h.SysFlag
 	if it.topic.TopicFilterType == remoting.FilterMultiTag {
 		flags |= message.FlagMultiTags
 	}
 	it.put.Record = message.Record{
-		QueueID: q, Flag: h.flag, SysFlag: flags, BornTimestamp: h.bornTimestamp,
-		BornHost: it.req.Conn().Remote(), StoreHost: b.at().storeHost, ReconsumeTimes: h.reconsumeTimes,
+		QueueID: q, Flag: h.Flag, SysFlag: flags, BornTimestamp: h.BornTimestamp,
+		BornHost: it.req.Conn().Remote(), StoreHost: b.at().storeHost, ReconsumeTimes: h.ReconsumeTimes,
 		Body: body, Topic: it.topic.name, Properties: props,
 	}
 }

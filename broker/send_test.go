@@ -16,44 +16,6 @@ import (
 	"mqx/store"
 )
 
-func TestSendHeader(t *testing.T) {
-	want := remoting.SendMessageHeader{
-		ProducerGroup: "PG", Topic: "T", DefaultTopic: "D", DefaultTopicQueueNums: 4, QueueID: -1, SysFlag: 1, BornTimestamp: 1795993499579,
-		Flag: 7, Properties: "a\x01b\x02", ReconsumeTimes: 3, UnitMode: true, Batch: true, MaxReconsumeTimes: remoting.Some(int32(5)),
-	}
-	for _, short := range []bool{true, false} {
-		var f remoting.Fields
-		remoting.EncodeSend(&f, &want, short)
-		var h sendHeader
-		if err := h.decode(f); err != nil {
-			t.Fatal(err)
-		}
-		if string(h.group) != "PG" || string(h.topic) != "T" || string(h.defaultTopic) != "D" || h.defaultQueues != 4 || h.queueID != -1 ||
-			h.sysFlag != 1 || h.bornTimestamp != 1795993499579 || h.flag != 7 || string(h.properties) != "a\x01b\x02" || h.reconsumeTimes != 3 ||
-			!h.unitMode || !h.batch || h.maxReconsumeTimes != 5 || !h.hasMaxReconsume {
-			t.Errorf("short %v: %+v", short, h)
-		}
-		for _, r := range requiredSend {
-			g := append(remoting.Fields(nil), f...)
-			g.Del(r.name)
-			g.Del(string(r.short))
-			var missing *remoting.MissingFieldError
-			if err := h.decode(g); !errors.As(err, &missing) || missing.Field != r.name {
-				t.Errorf("without %s: %v", r.name, err)
-			}
-		}
-		if n := testing.AllocsPerRun(50, func() { _ = h.decode(f) }); n != 0 {
-			t.Errorf("short %v: %v allocations", short, n)
-		}
-	}
-	f := remoting.Fields{{Key: []byte("e"), Value: []byte("12345678901")}}
-	var h sendHeader
-	var fe *remoting.FieldError
-	if err := h.decode(f); !errors.As(err, &fe) || fe.Field != "e" {
-		t.Errorf("%v", err)
-	}
-}
-
 func TestStoredProperties(t *testing.T) {
 	own := &brokerProps{region: "R", traceOn: "true", cluster: "C"}
 	const added = "MSG_REGION\x01R\x02TRACE_ON\x01true\x02CLUSTER\x01C\x02"
@@ -137,7 +99,7 @@ func TestSendRefusals(t *testing.T) {
 	req := remoting.NewRequest(remoting.ReqSendMessageV2, nil)
 	req.Fields.Set("a", "PG")
 	resp, err := r.c.Call(context.Background(), r.addr, req)
-	if err != nil || resp.Code != remoting.RespSystemError || !strings.Contains(resp.Remark, "topic") {
+	if err != nil || resp.Code != remoting.RespSystemError || resp.Remark != "the custom field <b> is null" {
 		t.Errorf("without fields: %v %v", resp, err)
 	}
 }

@@ -51,7 +51,7 @@ var services = []service{
 	{code: remoting.ReqQueryMessage, stage: queryStage, handle: (*Broker).handleQueryMessage},
 	{code: remoting.ReqQueryConsumeQueue, stage: adminStage, handle: (*Broker).handleQueryQueue, note: "filter data and message texts are left out"},
 	{code: remoting.ReqViewMessageByID, stage: queryStage, handle: (*Broker).handleViewMessage},
-	{code: remoting.ReqQueryConsumerOffset, stage: inline, handle: (*Broker).handleQueryOffset},
+	{code: remoting.ReqQueryConsumerOffset, stage: clientStage, try: (*Broker).tryQueryOffset, handle: (*Broker).handleQueryOffset},
 	{code: remoting.ReqUpdateConsumerOffset, stage: inline, handle: (*Broker).handleUpdateOffset},
 	{code: remoting.ReqGetConsumerListByGroup, stage: inline, handle: (*Broker).handleConsumerList},
 	{code: remoting.ReqGetMaxOffset, stage: inline, handle: (*Broker).handleMaxOffset},

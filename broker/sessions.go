@@ -21,7 +21,7 @@ type peer interface {
 	Close(reason string)
 }
 
-// client is one client of a group on one connection.
+// member is one client of a group on one connection.
 type member struct {
 	peer peer
 	id   string       // client id, as the heartbeat says
@@ -34,7 +34,7 @@ func newMember(p peer, id string, now time.Time) *member {
 	return c
 }
 
-// clients is the clients of one group by connection.
+// members is the clients of one group by connection.
 type members map[uint64]*member
 
 // sorted returns the clients by id and address.

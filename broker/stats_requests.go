@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mqx/broker/stats"
+	"mqx/message"
 	"mqx/remoting"
 	"mqx/remoting/server"
 	"mqx/store"
@@ -76,15 +77,15 @@ func (b *Broker) consumeTPS(topic, group string) float64 {
 
 // consumeStats is where a group stands in the queues of a topic; nil when the
 // topic does not concern it: unknown, or not among what its online members
-// subscribe to.
-func (b *Broker) consumeStats(group, topic string, withPull bool) *remoting.ConsumeStats {
+// subscribe to. The error is that of the disk.
+func (b *Broker) consumeStats(group, topic string, withPull bool) (*remoting.ConsumeStats, error) {
 	tp := b.topics.Get(topic)
 	if tp == nil {
-		return nil
+		return nil, nil
 	}
 	if subs := b.consumers.Subscriptions(group); len(subs) > 0 {
 		if _, ok := subs[topic]; !ok {
-			return nil
+			return nil, nil
 		}
 	}
 	out := &remoting.ConsumeStats{OffsetTable: map[remoting.MessageQueue]remoting.OffsetWrapper{}}
@@ -97,12 +98,16 @@ func (b *Broker) consumeStats(group, topic string, withPull bool) *remoting.Cons
 			w.PullOffset = max(w.ConsumerOffset, b.offsets.PullOffset(topic, group, q))
 		}
 		if w.ConsumerOffset > 0 {
-			w.LastTimestamp = max(0, b.store.StoreTimeAt(topic, q, w.ConsumerOffset-1))
+			at, err := b.store.StoreTime(topic, q, w.ConsumerOffset-1)
+			if err != nil {
+				return nil, err
+			}
+			w.LastTimestamp = max(0, at)
 		}
 		out.OffsetTable[b.queue(topic, q)] = w
 	}
 	out.ConsumeTPS = b.consumeTPS(topic, group)
-	return out
+	return out, nil
 }
 
 // handleConsumeStats serves GET_CONSUME_STATS.
@@ -122,7 +127,11 @@ func (b *Broker) handleConsumeStats(r *server.Request) {
 	}
 	out := &remoting.ConsumeStats{OffsetTable: map[remoting.MessageQueue]remoting.OffsetWrapper{}}
 	for _, topic := range topics {
-		s := b.consumeStats(h.ConsumerGroup, topic, true)
+		s, err := b.consumeStats(h.ConsumerGroup, topic, true)
+		if err != nil {
+			r.Reply(remoting.RespSystemError, err.Error())
+			return
+		}
 		if s == nil {
 			continue
 		}
@@ -149,7 +158,11 @@ func (b *Broker) handleBrokerConsumeStats(r *server.Request) {
 			if tp := b.topics.Get(topic); tp == nil || h.IsOrder && !tp.Order {
 				continue
 			}
-			s := b.consumeStats(group, topic, false)
+			s, err := b.consumeStats(group, topic, false)
+			if err != nil {
+				r.Reply(remoting.RespSystemError, err.Error())
+				return
+			}
 			if s == nil {
 				continue
 			}
@@ -186,29 +199,48 @@ func (b *Broker) handleTimeSpan(r *server.Request) {
 	}
 	body := &remoting.QueryConsumeTimeSpanBody{ConsumeTimeSpanSet: []remoting.QueueTimeSpan{}}
 	for q := range tp.WriteQueueNums {
-		mq := b.queue(h.Topic, q)
-		span := remoting.QueueTimeSpan{MessageQueue: &mq}
-		span.MinTimeStamp = b.store.EarliestTime(h.Topic, q)
-		hi := b.store.MaxOffset(h.Topic, q)
-		span.MaxTimeStamp = b.store.StoreTimeAt(h.Topic, q, hi-1)
-		consumed, _ := b.offsets.Committed(h.Topic, h.Group, q)
-		if consumed > 0 {
-			span.ConsumeTimeStamp = b.store.StoreTimeAt(h.Topic, q, consumed-1)
-		} else {
-			span.ConsumeTimeStamp = span.MinTimeStamp
+		span, err := b.timeSpan(h.Topic, h.Group, q)
+		if err != nil {
+			r.Reply(remoting.RespSystemError, err.Error())
+			return
 		}
-		if consumed < hi {
-			if at := b.store.StoreTimeAt(h.Topic, q, consumed); at > 0 {
-				span.DelayTime = b.now().UnixMilli() - at
-			}
-		}
-		span.MinTimeStampStr, span.MaxTimeStampStr = javaTime(span.MinTimeStamp), javaTime(span.MaxTimeStamp)
-		span.ConsumeTimeStampStr = javaTime(span.ConsumeTimeStamp)
 		body.ConsumeTimeSpanSet = append(body.ConsumeTimeSpanSet, span)
 	}
 	p := newReply(remoting.RespSuccess, "")
 	b.body(p, body)
 	p.to(r)
+}
+
+// timeSpan is between which times the messages of a queue lie, and where a
+// group stands in them.
+func (b *Broker) timeSpan(topic, group string, q int32) (span remoting.QueueTimeSpan, err error) {
+	mq := b.queue(topic, q)
+	span.MessageQueue = &mq
+	hi := b.store.MaxOffset(topic, q)
+	consumed, _ := b.offsets.Committed(topic, group, q)
+	var next int64
+	for _, at := range []struct {
+		dst    *int64
+		offset int64
+	}{
+		{&span.MinTimeStamp, b.store.MinOffset(topic, q)},
+		{&span.MaxTimeStamp, hi - 1},
+		{&span.ConsumeTimeStamp, consumed - 1},
+		{&next, consumed},
+	} {
+		if *at.dst, err = b.store.StoreTime(topic, q, at.offset); err != nil {
+			return span, err
+		}
+	}
+	if consumed <= 0 {
+		span.ConsumeTimeStamp = span.MinTimeStamp
+	}
+	if consumed < hi && next > 0 {
+		span.DelayTime = b.now().UnixMilli() - next
+	}
+	span.MinTimeStampStr, span.MaxTimeStampStr = javaTime(span.MinTimeStamp), javaTime(span.MaxTimeStamp)
+	span.ConsumeTimeStampStr = javaTime(span.ConsumeTimeStamp)
+	return span, nil
 }
 
 // javaTime is the form yyyy-MM-dd#HH:mm:ss:SSS of a time in ms.
@@ -224,6 +256,10 @@ func javaTime(ms int64) string {
 func (b *Broker) handleCloneOffset(r *server.Request) {
 	var h remoting.CloneGroupOffsetHeader
 	if !header(r, &h) {
+		return
+	}
+	if err := message.ValidateGroup(h.DestGroup); err != nil {
+		r.Reply(remoting.RespInvalidParameter, err.Error())
 		return
 	}
 	topics := []string{h.Topic}

@@ -18,6 +18,8 @@ func (b *Broker) handleCreateTopic(r *server.Request) {
 	if !header(r, &h) {
 		return
 	}
+	b.topics.editing.Lock()
+	defer b.topics.editing.Unlock()
 	c, err := b.topics.createTopic(&h, b.cfg().ValidateSystemTopic, b.cfg().EnableMixedMessageType)
 	if err != nil {
 		e := asRefused(err)
@@ -34,6 +36,8 @@ func (b *Broker) handleCreateTopics(r *server.Request) {
 		r.Reply(remoting.RespSystemError, fmt.Sprintf("the body cannot be read: %v", err))
 		return
 	}
+	b.topics.editing.Lock()
+	defer b.topics.editing.Unlock()
 	out := make([]remoting.TopicConfig, 0, len(list.TopicConfigList))
 	for _, c := range list.TopicConfigList {
 		changes := signed(c.Attributes)
@@ -205,7 +209,12 @@ func (b *Broker) handleTopicStats(r *server.Request) {
 		lo = max(0, lo)
 		o := remoting.TopicOffset{MinOffset: lo, MaxOffset: max(0, hi)}
 		if hi > lo {
-			o.LastUpdateTimestamp = max(0, b.store.StoreTimeAt(h.Topic, q, hi-1))
+			at, err := b.store.StoreTime(h.Topic, q, hi-1)
+			if err != nil {
+				r.Reply(remoting.RespSystemError, err.Error())
+				return
+			}
+			o.LastUpdateTimestamp = max(0, at)
 		}
 		body.OffsetTable[b.queue(h.Topic, q)] = o
 	}

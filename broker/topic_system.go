@@ -63,9 +63,3 @@ func (r *systemTopicRules) isSystem(topic string) bool {
 	return message.IsSystemTopic(topic) || topic == r.Cluster || topic == r.Broker || topic == replyTopic(r.Cluster) ||
 		(r.TraceTopic != "" && topic == r.TraceTopic)
 }
-
-// systemGroups are the groups every broker has at its first start.
-var builtinGroups = []string{
-	message.GroupTools, "FILTERSRV_CONSUMER", "SELF_TEST_C_GROUP", "CID_ONS-HTTP-PROXY",
-	"CID_ONSAPI_PULL", "CID_ONSAPI_PERMISSION", "CID_ONSAPI_OWNER", message.GroupTransaction,
-}

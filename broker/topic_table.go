@@ -40,6 +40,8 @@ type topicTable struct {
 	// onChange is told the names that came, changed or went, under the table's
 	// lock: it must not block nor ask the table.
 	onChange func(names []string)
+	// editing is held from the look at a topic to the Put of what became of it.
+	editing sync.Mutex
 
 	mu struct {
 		sync.RWMutex
@@ -182,23 +184,39 @@ func (t *topicTable) Pick(take func() []string) (map[string]remoting.TopicConfig
 }
 
 // SetOrder marks exactly the named topics as ordered, as the name servers'
-// ORDER_TOPIC_CONFIG says.
+// ORDER_TOPIC_CONFIG says. Nothing else of a topic changes.
 func (t *topicTable) SetOrder(ordered map[string]bool) {
-	all, _ := t.All()
-	var change []remoting.TopicConfig
-	for _, c := range all {
-		if c.Order != ordered[c.TopicName] {
-			c.Order = ordered[c.TopicName]
-			change = append(change, c)
+	t.mu.Lock()
+	var changed []string
+	for name, old := range t.mu.topics {
+		if old.Order == ordered[name] {
+			continue
 		}
+		c := old.TopicConfig
+		c.Order = ordered[name]
+		t.replace(c)
+		changed = append(changed, name)
 	}
-	if len(change) > 0 {
-		t.Put(change, func(err error) {
+	if len(changed) > 0 {
+		t.onChange(changed)
+	}
+	t.mu.Unlock()
+	if len(changed) > 0 {
+		t.saver.Then(func(err error) {
 			if err != nil {
 				t.log.Error("the order of topics could not be saved", "error", err)
 			}
 		})
 	}
+}
+
+// replace puts a topic in the place of the one of its name. Needs mu.
+func (t *topicTable) replace(c remoting.TopicConfig) {
+	old := t.mu.topics[c.TopicName]
+	nt := t.newTopic(c)
+	nt.saved.Store(old != nil && old.saved.Load())
+	t.mu.topics[c.TopicName] = nt
+	t.mu.version = t.mu.version.NextVersion(t.now())
 }
 
 // Version is the data version of the table.
@@ -218,10 +236,7 @@ func (t *topicTable) Put(configs []remoting.TopicConfig, done func(error)) (chan
 		if old != nil && sameTopic(old.TopicConfig, c) {
 			continue
 		}
-		nt := t.newTopic(c)
-		nt.saved.Store(old != nil && old.saved.Load())
-		t.mu.topics[c.TopicName] = nt
-		t.mu.version = t.mu.version.NextVersion(t.now())
+		t.replace(c)
 		changed = append(changed, c.TopicName)
 	}
 	if len(changed) > 0 {
