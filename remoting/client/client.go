@@ -67,6 +67,7 @@ type Client struct {
 	peers struct {
 		sync.Mutex
 		m      map[string]*peer
+		conns  map[*conn]struct{} // open connections, for Close
 		closed bool
 	}
 	background sync.WaitGroup  // readers, writers, dials, handlers
@@ -74,6 +75,10 @@ type Client struct {
 	life       context.Context // ends with Close; bounds dials
 	end        context.CancelFunc
 }
+
+// maxKnown is the number of addresses from which on those without a connection
+// are forgotten.
+const maxKnown = 256
 
 // maxHandlers bounds the calls of OnRequest that run.
 const maxHandlers = 64
@@ -83,7 +88,7 @@ func New(cfg Config) *Client {
 	cfg.setDefaults()
 	c := &Client{cfg: cfg, epoch: time.Now(), handlers: make(chan struct{}, maxHandlers)}
 	c.life, c.end = context.WithCancel(context.Background())
-	c.peers.m = map[string]*peer{}
+	c.peers.m, c.peers.conns = map[string]*peer{}, map[*conn]struct{}{}
 	return c
 }
 
@@ -289,15 +294,32 @@ func (c *Client) Close() error {
 	// 1. Nothing new starts.
 	c.peers.Lock()
 	c.peers.closed = true
-	peers := slices.Collect(maps.Values(c.peers.m))
+	conns := slices.Collect(maps.Keys(c.peers.conns))
 	c.peers.Unlock()
 	c.end()
 	// 2. Connections close, which ends readers and writers.
-	for _, p := range peers {
-		p.close(ErrClosed)
+	for _, cn := range conns {
+		cn.fail(ErrClosed)
 	}
 	// 3. Goroutines end.
 	c.background.Wait()
+	return nil
+}
+
+// startReader starts the reader of a new connection, which Close ends.
+func (c *Client) startReader(cn *conn) error {
+	c.peers.Lock()
+	defer c.peers.Unlock()
+	if c.peers.closed {
+		return ErrClosed
+	}
+	c.peers.conns[cn] = struct{}{}
+	c.background.Go(func() {
+		cn.read()
+		c.peers.Lock()
+		delete(c.peers.conns, cn)
+		c.peers.Unlock()
+	})
 	return nil
 }
 
@@ -320,6 +342,9 @@ func (c *Client) peer(addr string) (*peer, error) {
 	}
 	p := c.peers.m[addr]
 	if p == nil {
+		if len(c.peers.m) >= maxKnown {
+			maps.DeleteFunc(c.peers.m, func(_ string, p *peer) bool { return p.unused() })
+		}
 		p = newPeer(c, addr)
 		c.peers.m[addr] = p
 	}

@@ -626,6 +626,28 @@ func TestClose(t *testing.T) {
 	}
 }
 
+// Addresses that come and go are not kept for ever.
+func TestManyAddresses(t *testing.T) {
+	n := startNode(t, "a", ":0", server.Config{})
+	_, port, _ := net.SplitHostPort(n.addr)
+	c := newClient(t, client.Config{ConnectTimeout: 2 * time.Second})
+	for i := range 600 {
+		addr := net.JoinHostPort(fmt.Sprintf("127.0.%d.%d", 1+i/200, 1+i%200), port)
+		if _, err := c.Call(t.Context(), addr, request(codeEcho, "")); err != nil {
+			t.Fatal(err)
+		}
+		if i%100 != 0 {
+			c.CloseAddr(addr)
+		}
+	}
+	if n := client.Known(c); n > 300 {
+		t.Errorf("%d addresses are known", n)
+	}
+	if resp, err := c.Call(t.Context(), net.JoinHostPort("127.0.1.1", port), request(codeWho, "")); err != nil || resp.Remark != "a" {
+		t.Errorf("%+v, %v", resp, err)
+	}
+}
+
 // A dial that does not end does not hold up Close.
 func TestCloseWhileDialling(t *testing.T) {
 	c := client.New(client.Config{Logger: quiet, ConnectTimeout: time.Minute})

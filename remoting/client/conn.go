@@ -60,7 +60,7 @@ func startConn(p *peer, s *slot, nc net.Conn) (*conn, error) {
 	t := c.now()
 	c.lastRead.Store(t)
 	c.lastUse.Store(t)
-	if err := p.client.start(c.read); err != nil {
+	if err := p.client.startReader(c); err != nil {
 		_ = nc.Close()
 		return nil, err
 	}

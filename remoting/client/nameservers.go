@@ -56,13 +56,19 @@ func (n *NameServers) Current() string {
 }
 
 // Update replaces the list. The one that worked last stays first when it is
-// still there.
+// still there; connections to those that are not are closed (N093).
 func (n *NameServers) Update(addrs []string) {
 	cur := n.Current()
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	old := n.mu.addrs
 	n.mu.addrs = slices.Clone(addrs)
 	n.mu.cur = max(slices.Index(n.mu.addrs, cur), 0)
+	n.mu.Unlock()
+	for _, addr := range old {
+		if !slices.Contains(addrs, addr) {
+			n.client.CloseAddr(addr)
+		}
+	}
 }
 
 // Call asks the name server that worked last and, when it cannot be reached,

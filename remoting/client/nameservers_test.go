@@ -123,6 +123,9 @@ func TestNameServersUpdate(t *testing.T) {
 	if got := who(t, ns); got != "b" || !slices.Equal(ns.All(), []string{b.addr}) {
 		t.Errorf("answered by %s of %v", got, ns.All())
 	}
+	eventually(t, "the connection to the one that left closes", func() bool {
+		return a.Stats().Connections[server.StateClosed] == 1
+	})
 }
 
 // N090 (IPv6, zones) and N100 (commas).

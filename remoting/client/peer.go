@@ -22,6 +22,7 @@ type peer struct {
 	client *Client
 	addr   string
 	next   atomic.Uint32
+	dials  atomic.Int32 // under way
 	slots  []slot
 }
 
@@ -75,7 +76,9 @@ func (p *peer) get(ctx context.Context, s *slot) (*conn, error) {
 			return nil, err
 		}
 		d = &dial{done: make(chan struct{})}
+		p.dials.Add(1)
 		if err := p.client.start(func() { p.dial(s, d) }); err != nil {
+			p.dials.Add(-1)
 			s.mu.Unlock()
 			return nil, err
 		}
@@ -110,15 +113,13 @@ func (p *peer) dial(s *slot, d *dial) {
 		s.cur.Store(cn)
 	}
 	d.conn, d.err = cn, err
+	p.dials.Add(-1)
 	s.mu.Unlock()
 	close(d.done)
 	if cn == nil {
 		return
 	}
-	// It may have ended before it was stored, or the client may have.
-	if p.client.life.Err() != nil {
-		cn.fail(ErrClosed)
-	}
+	// It may have ended before it was stored.
 	if cn.isClosed() {
 		s.cur.CompareAndSwap(cn, nil)
 	}
@@ -149,6 +150,19 @@ func (p *peer) connect() (net.Conn, error) {
 		return nil, &ConnectError{Addr: p.addr, Err: err}
 	}
 	return tc, nil
+}
+
+// unused reports whether there is no connection and none is being made.
+func (p *peer) unused() bool {
+	if p.dials.Load() > 0 {
+		return false
+	}
+	for i := range p.slots {
+		if p.slots[i].cur.Load() != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // close closes every connection.

@@ -117,10 +117,12 @@ func (t *turn) serve(c *Conn, b *inbuf, alone bool) error {
 		r := newRequest()
 		r.frame, rest = rest[:n:n], rest[n:]
 		if err := r.Decode(r.frame); err != nil {
+			r.unused()
 			return err
 		}
 		if r.IsResponse() {
 			c.answered(r.frame)
+			r.unused()
 			continue
 		}
 		served++

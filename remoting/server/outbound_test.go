@@ -213,6 +213,26 @@ func TestOutboundTotal(t *testing.T) {
 	}
 }
 
+// A peer that does not read does not hold up a stop.
+func TestDrainDoesNotWaitForWhoDoesNotRead(t *testing.T) {
+	forBoth(t, func(t *testing.T, cfg server.Config) {
+		released := new(atomic.Int32)
+		m := server.NewMux()
+		m.Handle(2, startClass(t, server.ClassConfig{Name: "pull", Workers: 4, Queue: 1000}), partsHandler(released))
+		cfg.SendBuffer = 16 << 10
+		s := start(t, cfg, m)
+		slowPeer(t, s, 30)
+		eventually(t, "all handled", func() bool { return released.Load() == 30 })
+		begin := time.Now()
+		if err := s.Drain(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(begin); d > 4*time.Second {
+			t.Errorf("drained after %v", d)
+		}
+	})
+}
+
 // A slow reader that takes nothing at all is closed by the idle limit.
 func TestStalledReaderIsIdle(t *testing.T) {
 	released := new(atomic.Int32)

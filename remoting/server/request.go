@@ -167,8 +167,16 @@ func (r *Request) free() {
 		buf.release()
 		return
 	}
+	r.unused()
+	buf.release()
+}
+
+// unused returns a request whose life is over, or never began, to the pool.
+func (r *Request) unused() {
+	if !recycle {
+		return
+	}
 	r.Reset()
 	r.buf, r.frame, r.route, r.scope = nil, nil, nil, nil
 	requestPool.Put(r)
-	buf.release()
 }

@@ -127,21 +127,40 @@ func (s *Server) closeListener() {
 	s.acceptors.Wait()
 }
 
-// drainPoll is how often Drain looks whether everything has been answered.
-const drainPoll = 2 * time.Millisecond
+const (
+	// drainPoll is how often Drain looks whether everything has been answered.
+	drainPoll = 2 * time.Millisecond
+	// drainPace is the time in which slow peers must take a tenth of what is
+	// left for them, or they are not waited for.
+	drainPace = time.Second
+)
 
 // Drain takes no new connections and no new requests (they are answered
 // GO_AWAY, or SYSTEM_BUSY where the peer does not know that) and returns when
-// everything in flight has been answered and sent, or with ctx's error.
+// everything in flight has been answered and sent, or with ctx's error. A peer
+// that does not read its answers is not waited for.
 func (s *Server) Drain(ctx context.Context) error {
+	// 1. No new connections.
 	s.closeListener()
+	// 2. No new requests.
 	s.draining.Store(true)
+	// 3. What runs is answered, and the answers leave.
 	t := time.NewTicker(drainPoll)
 	defer t.Stop()
+	left, since := int64(-1), time.Time{}
 	for {
 		inFlight := s.gauges.inbound.Load() + s.gauges.parked.Load()
-		if inFlight == 0 && s.allSent() {
-			return nil
+		if inFlight == 0 {
+			if s.allSent() {
+				return nil
+			}
+			out := s.gauges.outbound.Load()
+			if left < 0 || out < left-left/10 {
+				left, since = out, time.Now()
+			} else if time.Since(since) > drainPace {
+				s.log.Warn("peers do not take their answers, not waiting longer", "bytes", out)
+				return nil
+			}
 		}
 		select {
 		case <-ctx.Done():

@@ -24,6 +24,8 @@ const (
 	codeClass  = 31
 	codeBatch  = 32
 	codeTry    = 33
+
+	codeTryBatch = 34
 )
 
 // gnet starts two goroutines of its ants pool when it is imported.
@@ -106,6 +108,17 @@ func echoMux(t testing.TB) *server.Mux {
 		echo(r)
 		return true
 	}, startClass(t, server.ClassConfig{Name: "try", Workers: 1, Queue: 10000}), echo)
+	m.HandleInlineOrBatch(codeTryBatch, func(r *server.Request) bool {
+		if !r.Alone() {
+			return false
+		}
+		r.Reply(0, "alone")
+		return true
+	}, startClass(t, server.ClassConfig{Name: "try batch", Workers: 1, Queue: 10000}), func(rs []*server.Request) {
+		for _, r := range rs {
+			r.Reply(0, "batch")
+		}
+	})
 	return m
 }
 
@@ -369,6 +382,20 @@ func TestAlone(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestInlineOrBatch(t *testing.T) {
+	p := dial(t, start(t, server.Config{}, echoMux(t)))
+	p.send(request(codeTryBatch, 1, ""))
+	if resp := p.receive(); resp.Remark != "alone" {
+		t.Errorf("a lone request is served in %q", resp.Remark)
+	}
+	p.send(request(codeTryBatch, 1, ""), request(codeTryBatch, 2, ""))
+	for range 2 {
+		if resp := p.receive(); resp.Remark != "batch" {
+			t.Errorf("one of two is served in %q", resp.Remark)
+		}
+	}
 }
 
 func TestBatchMergesConnections(t *testing.T) {
