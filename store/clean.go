@@ -27,7 +27,7 @@ type cleaner struct {
 	s      *Store
 	kick   chan struct{}
 	manual atomic.Int32 // rounds that delete expired files at any hour
-	idle   time.Time // when it was last said that nothing can go
+	idle   time.Time    // when it was last said that nothing can go
 }
 
 // run cleans until ctx ends.

@@ -104,3 +104,12 @@ func readAll(tb testing.TB, s *Store, topic string, queueID int32, filter Messag
 
 // forceExpire lets the oldest log file go.
 var forceExpire = commitlog.ExpireRules{Force: true, MaxFiles: 1}
+
+func viewOf(tb testing.TB, rec []byte) message.View {
+	tb.Helper()
+	v, err := message.ParseView(rec, message.DecodeOptions{VerifyBodyCRC: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
