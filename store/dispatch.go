@@ -28,6 +28,9 @@ type dispatcher struct {
 	s   *Store
 	pos atomic.Int64 // everything before is in the queues
 
+	running atomic.Bool
+	kick    chan struct{} // there is something that follow has not taken
+
 	lastTopic []byte // of the record before: messages of one queue come in runs
 	lastQueue *queue
 
@@ -39,13 +42,13 @@ type dispatcher struct {
 }
 
 func newDispatcher(s *Store) *dispatcher {
-	return &dispatcher{s: s, lastStart: -1}
+	return &dispatcher{s: s, lastStart: -1, kick: make(chan struct{}, 1)}
 }
 
-// run follows the log until ctx ends. It is woken by appends and never polls.
+// run follows the log until ctx ends, wherever follow has not done so. It never polls.
 func (d *dispatcher) run(ctx context.Context) {
-	wake := d.s.log.AppendNotify()
-	defer d.s.log.StopNotify(wake)
+	d.running.Store(true)
+	defer d.running.Store(false)
 	for {
 		more, err := d.step(ctx)
 		if err != nil {
@@ -61,9 +64,52 @@ func (d *dispatcher) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-wake:
+		case <-d.kick:
 		}
 	}
+}
+
+// follow gives what was just appended to the queues, on the goroutine that has it in its cache, and before its
+// senders are answered. What comes between two others, or too fast, is left to run.
+func (d *dispatcher) follow(items []*commitlog.Append) {
+	if !d.running.Load() {
+		return
+	}
+	if !d.s.dispatching.TryLock() {
+		signal(d.kick)
+		return
+	}
+	all := d.followLocked(items)
+	d.s.dispatching.Unlock()
+	if !all {
+		signal(d.kick)
+	}
+	d.s.indexer.wake()
+}
+
+// followLocked reports whether it has taken everything. Needs Store.dispatching.
+func (d *dispatcher) followLocked(items []*commitlog.Append) bool {
+	failpoint.Pass(failpoint.Dispatch)
+	defer failpoint.Pass(failpoint.Dispatched)
+	confirmed := d.s.log.Confirmed()
+	for _, a := range items {
+		if a.Err != nil {
+			continue
+		}
+		if a.PhysicalOffset != d.pos.Load() || a.End > confirmed || d.s.cqs.Pending() >= pendingSoft {
+			return false
+		}
+		if a.Sizes == nil {
+			d.record(a.PhysicalOffset, a.Buf)
+			continue
+		}
+		off, rec := a.PhysicalOffset, a.Buf
+		for _, size := range a.Sizes {
+			d.record(off, rec[:size:size])
+			off, rec = off+int64(size), rec[size:]
+		}
+	}
+	return true
 }
 
 // step dispatches some of what is there and reports whether there may be more. A unit is never left out: when too many
@@ -107,7 +153,11 @@ func (s *Store) writeOut() error {
 
 // dispatch builds the queues from pos to a position.
 func (d *dispatcher) dispatch(to int64) error {
-	end, err := d.s.log.Walk(d.pos.Load(), commitlog.WalkOptions{To: to, Hot: true, OnFinding: d.s.reportLog}, d.record)
+	end, err := d.s.log.Walk(d.pos.Load(), commitlog.WalkOptions{To: to, Hot: true, OnFinding: d.s.reportLog},
+		func(off int64, rec message.View) error {
+			d.record(off, rec)
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -122,11 +172,10 @@ func (d *dispatcher) dispatch(to int64) error {
 var errUnreadable = errors.New("no record")
 
 // record gives one record to the queues it belongs to.
-func (d *dispatcher) record(off int64, rec message.View) error {
+func (d *dispatcher) record(off int64, rec message.View) {
 	d.put(off, rec)
 	d.lastStart, d.lastEnd, d.lastStore = off, off+int64(len(rec)), rec.StoreTimestamp()
 	d.pos.Store(d.lastEnd)
-	return nil
 }
 
 func (d *dispatcher) put(off int64, rec message.View) {

@@ -118,6 +118,10 @@ func (s *Store) PutBatch(ps []*Put) {
 	}
 	s.putting.RUnlock()
 	failpoint.Pass(failpoint.Appended)
+	if s.cfg.FlushDiskType == SyncFlush {
+		s.log.KickFlush() // the disk works while the queues are built
+	}
+	s.dispatcher.follow(w.items)
 	w.finish()
 }
 
