@@ -167,24 +167,6 @@ func (s *Store) EarliestStoreTime(topic string, queueID int32) (int64, error) {
 	return s.StoreTime(topic, queueID, s.MinOffset(topic, queueID))
 }
 
-// StoreTimeAt is StoreTime with -1 for an error too.
-//
-// Deprecated: use StoreTime.
-func (s *Store) StoreTimeAt(topic string, queueID int32, offset int64) int64 {
-	t, err := s.StoreTime(topic, queueID, offset)
-	if err != nil {
-		return -1
-	}
-	return t
-}
-
-// EarliestTime is EarliestStoreTime with -1 for an error too.
-//
-// Deprecated: use EarliestStoreTime.
-func (s *Store) EarliestTime(topic string, queueID int32) int64 {
-	return s.StoreTimeAt(topic, queueID, s.MinOffset(topic, queueID))
-}
-
 // physAt is the physical offset of the message at a queue offset, -1 when there is none.
 func (s *Store) physAt(topic string, queueID int32, offset int64) (int64, error) {
 	q := s.queues.get(topic, queueID)
@@ -308,12 +290,4 @@ func (s *Store) Units(topic string, queueID int32, from int64, n int) ([]Unit, e
 func (s *Store) IsNearEnd(topic string, queueID int32, offset int64) (bool, error) {
 	phys, err := s.physAt(topic, queueID, offset)
 	return phys >= 0 && s.log.End()-phys <= s.memoryBytes, err
-}
-
-// InMemory is IsNearEnd with false for an error too.
-//
-// Deprecated: use IsNearEnd.
-func (s *Store) InMemory(topic string, queueID int32, offset int64) bool {
-	near, err := s.IsNearEnd(topic, queueID, offset)
-	return near && err == nil
 }
