@@ -112,7 +112,7 @@ func (o *consumeOptions) checkForm() (document bool, err error) {
 		return false, usagef("%w", err)
 	}
 	document = form == render.FormJSON || form == render.FormYAML
-	held := ""
+	var held string
 	switch {
 	case document:
 		held = "one " + string(form) + " document"
@@ -164,7 +164,7 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 	} else {
 		err = o.read(ctx, a, c, cfg, topic, h)
 	}
-	err = errors.Join(o.ending(a, ctx, err, h), w.Close(), closeOut())
+	err = errors.Join(o.ending(ctx, a, err, h), w.Close(), closeOut())
 	if err == nil {
 		a.note("%d messages", h.n)
 	}
@@ -173,7 +173,7 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 
 // ending: following without a count ends by being told to, everything else ends
 // too early then.
-func (o *consumeOptions) ending(a *app, ctx context.Context, err error, h *handOff) error {
+func (o *consumeOptions) ending(ctx context.Context, a *app, err error, h *handOff) error {
 	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return a.withTimeout(ctx, err)
 	}

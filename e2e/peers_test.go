@@ -20,10 +20,11 @@ const (
 // takes up to 18 s on two cores.
 const stopLimit = 60 * time.Second
 
-// testDir is a directory of the test's own under workDir.
+// testDir is a directory under workDir, which lasts as long as the run: what the
+// first test starts in it may serve the others too.
 func testDir(t *testing.T, name string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(workDir, name+"-")
+	dir, err := os.MkdirTemp(workDir, name+"-") //nolint:usetesting // outlives the test
 	if err != nil {
 		t.Fatal(err)
 	}
