@@ -135,8 +135,8 @@ func (s *Store) refusal() (Status, error) {
 	if why := s.disk.refusal.Load(); why != nil {
 		return ServiceNotAvailable, why
 	}
-	if held := s.log.LockHeld(); held > time.Duration(s.cfg.OSPageCacheBusyTimeoutMs)*time.Millisecond && held < maxBusy {
-		return OSPageCacheBusy, fmt.Errorf("the append that runs now takes %v already, the limit is %d ms", held.Round(time.Millisecond), s.cfg.OSPageCacheBusyTimeoutMs)
+	if held := s.log.LockHeld(); held > time.Duration(s.conf().OSPageCacheBusyTimeoutMs)*time.Millisecond && held < maxBusy {
+		return OSPageCacheBusy, fmt.Errorf("the append that runs now takes %v already, the limit is %d ms", held.Round(time.Millisecond), s.conf().OSPageCacheBusyTimeoutMs)
 	}
 	return PutOK, nil
 }
@@ -210,8 +210,8 @@ func (s *Store) check(r *message.Record, batch bool) (Status, error) {
 	if len(r.Topic) > message.MaxTopicLenV1 && !s.cfg.AutoMessageVersion {
 		return MessageIllegal, fmt.Errorf("topic has %d bytes, the limit is %d without autoMessageVersionOnTopicLen", len(r.Topic), message.MaxTopicLenV1)
 	}
-	if len(r.Body) > s.cfg.MaxMessageBytes {
-		return MessageIllegal, fmt.Errorf("body has %d bytes, the limit maxMessageSize is %d", len(r.Body), s.cfg.MaxMessageBytes)
+	if len(r.Body) > s.conf().MaxMessageBytes {
+		return MessageIllegal, fmt.Errorf("body has %d bytes, the limit maxMessageSize is %d", len(r.Body), s.conf().MaxMessageBytes)
 	}
 	if batch {
 		return PutOK, nil // each record is checked for itself
@@ -223,8 +223,13 @@ func (s *Store) checkRecord(r *message.Record) (Status, error) {
 	if err := r.Check(s.cfg.AppendPropCRC); err != nil {
 		return statusOfLimit(err), err
 	}
-	if n, limit := r.EncodedLen(s.cfg.AppendPropCRC), s.cfg.MaxMessageBytes+recordReserve; n > limit {
+	if n, limit := r.EncodedLen(s.cfg.AppendPropCRC), s.conf().MaxMessageBytes+recordReserve; n > limit {
 		return MessageIllegal, fmt.Errorf("record has %d bytes, the limit is %d (maxMessageSize and %d)", n, limit, recordReserve)
+	}
+	if !s.cfg.AppendPropCRC {
+		if err := commitlog.CheckProperties(r.Properties); err != nil {
+			return MessageIllegal, err
+		}
 	}
 	return PutOK, nil
 }
@@ -257,8 +262,8 @@ func (w *putWork) encodeBatch(batch *message.Record) (Status, error) {
 		if status, err := w.s.checkRecord(&r); status != PutOK {
 			return status, err
 		}
-		if len(r.Body) > w.s.cfg.MaxMessageBytes {
-			return MessageIllegal, fmt.Errorf("body of a message of the batch has %d bytes, the limit maxMessageSize is %d", len(r.Body), w.s.cfg.MaxMessageBytes)
+		if len(r.Body) > w.s.conf().MaxMessageBytes {
+			return MessageIllegal, fmt.Errorf("body of a message of the batch has %d bytes, the limit maxMessageSize is %d", len(r.Body), w.s.conf().MaxMessageBytes)
 		}
 		before := len(w.buf)
 		w.buf = r.Append(w.buf, w.s.cfg.AppendPropCRC)

@@ -347,3 +347,45 @@ func BenchmarkDispatch(b *testing.B) {
 		}
 	})
 }
+
+// Properties that a recovery would take for torn are refused, unless a checksum proves them: what was answered OK stays.
+func TestPropertiesThatLookTorn(t *testing.T) {
+	torn := "a\x01" + strings.Repeat("\x00", 2000) + "\x02"
+	for name, sealed := range map[string]bool{"plain": false, "with a checksum": true} {
+		t.Run(name, func(t *testing.T) {
+			m := vfs.NewMem()
+			cfg := memConfig(m)
+			cfg.AppendPropCRC = sealed
+			s := mustOpen(t, cfg)
+			stored := int64(0)
+			batch := message.AppendBatchItem(nil, 0, []byte("in a batch"), []byte(torn))
+			for _, p := range []*Put{
+				{Record: newRecord("T", 0, "single", torn)},
+				{Record: newRecord("T", 0, string(batch), ""), Batch: true},
+				{Record: newRecord("T", 0, "last", "")},
+			} {
+				p.Done = func(*Put) {}
+				s.PutBatch([]*Put{p})
+				switch p.Status {
+				case PutOK:
+					stored++
+				case MessageIllegal:
+					if p.Err == nil {
+						t.Error("a message was refused without a reason")
+					}
+				default:
+					t.Errorf("put: %v, %v", p.Status, p.Err)
+				}
+			}
+			if want := map[bool]int64{false: 1, true: 3}[sealed]; stored != want {
+				t.Errorf("%d messages were stored, want %d", stored, want)
+			}
+			cfg.FS = m.Kill()
+			for _, f := range mustOpen(t, cfg).Findings() {
+				if f.Kind == FindRot || f.Kind == FindTornTail {
+					t.Errorf("after a kill: %+v", f)
+				}
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 
 	"mqx/message"
@@ -165,8 +166,8 @@ const sector = 512
 
 // lacksSector reports whether a sector in the properties of a record at a place in its file is zero up to its end, or
 // up to that of the record: it did not reach the disk when the power failed. Lengths and body say so themselves; no
-// checksum covers the properties, unless they carry one. Properties of a message hold no such run of zero bytes, and do
-// not end in one.
+// checksum covers the properties, unless they carry one. Other properties hold no such run of zero bytes, and do not end
+// in one: see CheckProperties.
 func lacksSector(rec message.View, at int64) bool {
 	props := int64(len(rec.Properties()))
 	if props == 0 {
@@ -175,10 +176,39 @@ func lacksSector(rec message.View, at int64) bool {
 	end := at + int64(len(rec))
 	for from := (end - props + sector - 1) / sector * sector; from < end; from += sector {
 		if isZero(rec[from-at : min(from+sector, end)-at]) {
-			return true
+			return !sealed(rec)
 		}
 	}
 	return false
+}
+
+// sealed reports whether a record carries the right checksum of all of it.
+func sealed(rec message.View) bool {
+	if !message.HasPropCRC(rec) {
+		return false
+	}
+	_, err := message.ParseView(rec, message.DecodeOptions{VerifyPropCRC: true})
+	return err == nil
+}
+
+// CheckProperties refuses properties that recovery would take for torn ones, wherever in the log they lay. Those of a
+// record that carries a checksum may be anything.
+func CheckProperties(props []byte) error {
+	if n := len(props); n > 0 && props[n-1] == 0 {
+		return errors.New("the properties end in a zero byte")
+	}
+	for i := bytes.IndexByte(props, 0); i >= 0; {
+		run := len(props[i:]) - len(bytes.TrimLeft(props[i:], "\x00"))
+		if run >= sector {
+			return fmt.Errorf("the properties hold %d zero bytes in a row, the limit is %d", run, sector-1)
+		}
+		next := bytes.IndexByte(props[i+run:], 0)
+		if next < 0 {
+			break
+		}
+		i += run + next
+	}
+	return nil
 }
 
 // stale tells whether a record was stored before the last good one. A last good one from the future proves nothing:

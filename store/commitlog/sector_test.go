@@ -1,6 +1,7 @@
 package commitlog_test
 
 import (
+	"bytes"
 	"net/netip"
 	"strings"
 	"testing"
@@ -43,6 +44,72 @@ func TestLostSectorOfProperties(t *testing.T) {
 			}
 			if end.Offset != want || (end.Reason == commitlog.EndTorn) != c.torn {
 				t.Errorf("the log ends at %d (%v, %v), want %d, torn %v", end.Offset, end.Reason, end.Err, want, c.torn)
+			}
+		})
+	}
+}
+
+// A record that carries a checksum is believed whatever its properties are.
+func TestZerosUnderChecksum(t *testing.T) {
+	x := newFixture(t, 1<<16)
+	x.cfg.PropCRC = true
+	l := x.open()
+	r := message.Record{
+		Topic: []byte("T"), Body: []byte("body"), Properties: append([]byte("p\x01"), make([]byte, 2000)...),
+		BornHost: netip.MustParseAddrPort("10.0.0.1:1"), StoreHost: netip.MustParseAddrPort("10.0.0.2:2"),
+	}
+	a := &commitlog.Append{Buf: r.Append(nil, true), Counter: &commitlog.Counter{}}
+	mustAppend(t, l, a)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if end := x.recoverLog(x.open()); end.Offset != a.End {
+		t.Errorf("the log ends at %d (%v, %v), want %d", end.Offset, end.Reason, end.Err, a.End)
+	}
+}
+
+// What CheckProperties lets pass is never taken for torn, wherever it lies; and what it refuses would be somewhere.
+func TestCheckProperties(t *testing.T) {
+	zeros := func(n int) string { return strings.Repeat("\x00", n) }
+	for name, c := range map[string]struct {
+		props string
+		fine  bool
+	}{
+		"none":             {"", true},
+		"plain":            {"a\x01b\x02", true},
+		"zeros":            {"a\x01" + zeros(511) + "\x02b\x01" + zeros(511) + "\x02", true},
+		"a sector":         {"a\x01" + zeros(512) + "\x02", false},
+		"a sector, behind": {"a\x01" + zeros(3) + "x" + zeros(600) + "\x02", false},
+		"zero at the end":  {"a\x01b" + zeros(1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := commitlog.CheckProperties([]byte(c.props)); (err == nil) != c.fine {
+				t.Fatalf("got %v, want fine %v", err, c.fine)
+			}
+			torn := 0
+			for shift := range 512 {
+				x := newFixture(t, 1<<13)
+				l := x.open()
+				counter := &commitlog.Counter{}
+				r := message.Record{
+					Topic: []byte("T"), Body: bytes.Repeat([]byte("b"), 1+shift), Properties: []byte(c.props),
+					BornHost: netip.MustParseAddrPort("10.0.0.1:1"), StoreHost: netip.MustParseAddrPort("10.0.0.2:2"),
+				}
+				a := &commitlog.Append{Buf: r.Append(nil, false), Counter: counter}
+				mustAppend(t, l, a)
+				if err := l.Close(); err != nil {
+					t.Fatal(err)
+				}
+				l = x.open()
+				if end := x.recoverLog(l); end.Offset != a.End {
+					torn++
+				}
+				if err := l.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if (torn == 0) != c.fine {
+				t.Errorf("%d of 512 places are taken for torn, want fine %v", torn, c.fine)
 			}
 		})
 	}
