@@ -164,6 +164,9 @@ func (s *life) checkServed() {
 		}
 		for code, want := range map[int32]int64{remoting.ReqGetMinOffset: q.Min(s.state.Log.Min), remoting.ReqGetMaxOffset: q.Max()} {
 			got, err := s.askOffset(code, &remoting.GetMinOffsetHeader{Topic: k.Topic, QueueID: k.ID})
+			if err != nil && s.perished() {
+				return
+			}
 			if err != nil {
 				s.failf("%s of %s/%d: %v", remoting.RequestName(code), k.Topic, k.ID, err)
 			}
@@ -173,6 +176,11 @@ func (s *life) checkServed() {
 		}
 	}
 	s.offsets.check(s)
+}
+
+// perished reports whether the broker is gone because it passed its point.
+func (s *life) perished() bool {
+	return s.pointOfLife() != "" && s.gone(pointLimit) && s.broker.byItself()
 }
 
 func (s *life) askOffset(code int32, header any) (int64, error) {
