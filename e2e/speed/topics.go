@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -41,7 +42,8 @@ func createTopics(p *peer, format string, n, queues int) (perSecond float64, err
 }
 
 func create(p *peer, c *remoteclient.Client, topic string, queues int32) error {
-	ctx := p.b.ctx
+	ctx, cancel := context.WithTimeout(p.b.ctx, time.Minute)
+	defer cancel()
 	req := remoting.NewRequest(remoting.ReqUpdateAndCreateTopic, &remoting.CreateTopicHeader{
 		Topic: topic, DefaultTopic: "TBW102", ReadQueueNums: queues, WriteQueueNums: queues, Perm: 6, TopicFilterType: "SINGLE_TAG",
 	})

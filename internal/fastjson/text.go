@@ -1,10 +1,12 @@
 package fastjson
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 const hexLower = "0123456789abcdef"
@@ -23,9 +25,13 @@ var escapes = func() (t [256]byte) {
 // AppendString appends s as a JSON string with its quotes. Text beyond ASCII
 // stays as it is, bytes that are no UTF-8 become U+FFFD.
 func AppendString[T ~string | ~[]byte](dst []byte, s T) []byte {
+	return appendString(dst, *(*string)(unsafe.Pointer(&s))) // a slice begins like a string: address, length
+}
+
+func appendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
-	for i := 0; i < len(s); {
+	for i := plain(s, 0); i < len(s); i = plain(s, i) {
 		c := s[i]
 		if c < utf8.RuneSelf {
 			e := escapes[c]
@@ -55,6 +61,21 @@ func AppendString[T ~string | ~[]byte](dst []byte, s T) []byte {
 	}
 	dst = append(dst, s[start:]...)
 	return append(dst, '"')
+}
+
+// plain returns a place from i on before which nothing needs an escape and all is
+// ASCII: it looks at eight bytes at a time.
+func plain(s string, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	for ; i+8 <= len(b); i += 8 {
+		w := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := w^(ones*'"'), w^(ones*'\\')
+		if (w|(w-ones*0x20)|(quote-ones)|(slash-ones))&highs != 0 {
+			break
+		}
+	}
+	return i
 }
 
 // appendASCII is AppendString with everything beyond ASCII escaped.
