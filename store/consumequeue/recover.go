@@ -169,7 +169,7 @@ func (q *Queue) endBefore(off int64) (int64, error) {
 	first, units := q.first(), q.FileUnits()
 	for hi := off; hi > first; {
 		lo := max(hi-chunkUnits, (hi-1)/units*units) // within one file
-		n, err := q.Read(lo, b[:(hi-lo)*UnitSize])
+		n, err := q.readFile(lo, b[:(hi-lo)*UnitSize])
 		if err != nil {
 			return 0, err
 		}
