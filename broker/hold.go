@@ -49,7 +49,7 @@ type hold struct {
 	mu struct {
 		sync.Mutex
 		queues map[holdKey][]*parkedPull
-		conns  map[uint64]map[*parkedPull]struct{}
+		conns  map[uint64]*connPulls
 		heap   deadlineHeap
 		timer  *time.Timer
 		due    time.Time // when the timer fires; zero when it does not run
@@ -64,34 +64,65 @@ const (
 	holdUnmatched = 5 * time.Second
 )
 
+// connPulls is the parked pulls of one connection.
+type connPulls struct {
+	all        map[*parkedPull]struct{}
+	unwritable int // of them, those that wait for room to answer
+}
+
+const (
+	// maxUnwritable bounds the pulls of one connection that wait for room to
+	// answer; Apache's broker keeps none of them.
+	maxUnwritable = 256
+	// connShare is the part of all places that one connection may take, so
+	// that it does not make all other clients poll.
+	connShare = 4
+	// leastPerConn is what a connection may always take.
+	leastPerConn = 1024
+)
+
 func newHold(now func() time.Time, maxParked int) *hold {
 	h := &hold{now: now, tick: holdTick, unmatched: holdUnmatched, max: maxParked}
 	h.mu.queues = map[holdKey][]*parkedPull{}
-	h.mu.conns = map[uint64]map[*parkedPull]struct{}{}
+	h.mu.conns = map[uint64]*connPulls{}
 	return h
 }
 
 // Park keeps p until data arrives, its time is up or its connection closes.
-// It returns false when the limit is reached or the hold is closed: then p is
-// not kept.
+// It returns false when a limit is reached or the hold is closed: then p is not
+// kept.
 func (h *hold) Park(p *parkedPull) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.mu.closed || len(h.mu.heap) >= h.max {
+	m := h.mu.conns[p.conn]
+	if h.mu.closed || len(h.mu.heap) >= h.max || !m.room(p, h.max) {
 		return false
 	}
 	p.slot = len(h.mu.queues[p.key])
 	h.mu.queues[p.key] = append(h.mu.queues[p.key], p)
-	m := h.mu.conns[p.conn]
 	if m == nil {
-		m = map[*parkedPull]struct{}{}
+		m = &connPulls{all: map[*parkedPull]struct{}{}}
 		h.mu.conns[p.conn] = m
 	}
-	m[p] = struct{}{}
+	m.all[p] = struct{}{}
+	if p.key == writableKey {
+		m.unwritable++
+	}
 	heap.Push(&h.mu.heap, p)
 	h.count.Add(1)
 	h.arm()
 	return true
+}
+
+// room reports whether the connection may park p too.
+func (c *connPulls) room(p *parkedPull, most int) bool {
+	if c == nil {
+		return true
+	}
+	if p.key == writableKey {
+		return c.unwritable < maxUnwritable
+	}
+	return len(c.all) < max(leastPerConn, most/connShare)
 }
 
 // Arrived wakes the pulls of a queue that want a message with this offset and
@@ -169,9 +200,11 @@ func (h *hold) Wake(match func(group, topic string, queue int32) bool) {
 func (h *hold) Writable(conn uint64) {
 	h.mu.Lock()
 	var woken []*parkedPull
-	for p := range h.mu.conns[conn] {
-		if p.key == writableKey {
-			woken = append(woken, p)
+	if m := h.mu.conns[conn]; m != nil && m.unwritable > 0 {
+		for p := range m.all {
+			if p.key == writableKey {
+				woken = append(woken, p)
+			}
 		}
 	}
 	for _, p := range woken {
@@ -190,8 +223,10 @@ var writableKey = holdKey{queue: -1}
 func (h *hold) Closed(conn uint64) {
 	h.mu.Lock()
 	var gone []*parkedPull
-	for p := range h.mu.conns[conn] {
-		gone = append(gone, p)
+	if m := h.mu.conns[conn]; m != nil {
+		for p := range m.all {
+			gone = append(gone, p)
+		}
 	}
 	for _, p := range gone {
 		h.remove(p)
@@ -238,8 +273,12 @@ func (h *hold) remove(p *parkedPull) {
 	} else {
 		h.mu.queues[p.key] = list[:last]
 	}
-	delete(h.mu.conns[p.conn], p)
-	if len(h.mu.conns[p.conn]) == 0 {
+	m := h.mu.conns[p.conn]
+	delete(m.all, p)
+	if p.key == writableKey {
+		m.unwritable--
+	}
+	if len(m.all) == 0 {
 		delete(h.mu.conns, p.conn)
 	}
 	heap.Remove(&h.mu.heap, p.pos)

@@ -208,3 +208,36 @@ func BenchmarkHoldArrivedNothingParked(b *testing.B) {
 		h.Arrived(topic, 0, 1, 0)
 	}
 }
+
+// One connection cannot take all places, nor keep more than a few pulls while
+// it does not read.
+func TestHoldLimitsOfAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHold(time.Now, 3*leastPerConn)
+		defer h.Close()
+		fill := func(conn uint64, key holdKey) (n int) {
+			for h.Park(&parkedPull{key: key, conn: conn, until: time.Now().Add(time.Hour), filter: passAll, wake: func(bool) {}, drop: func() {}}) {
+				n++
+			}
+			return n
+		}
+		if n := fill(1, writableKey); n != maxUnwritable {
+			t.Errorf("%d unwritable pulls", n)
+		}
+		if n := fill(1, t0q); n != leastPerConn-maxUnwritable {
+			t.Errorf("%d pulls of the same connection", n)
+		}
+		if n := fill(2, t0q); n != leastPerConn {
+			t.Errorf("%d pulls of another connection", n)
+		}
+		h.Writable(1)
+		if n := fill(1, writableKey); n != maxUnwritable {
+			t.Errorf("%d unwritable pulls after they were woken", n)
+		}
+		h.Closed(1)
+		h.Closed(2)
+		if h.Len() != 0 || len(h.mu.conns) != 0 {
+			t.Errorf("%d pulls, %d connections left", h.Len(), len(h.mu.conns))
+		}
+	})
+}
