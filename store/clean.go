@@ -82,7 +82,12 @@ func (c *cleaner) expireLog(ctx context.Context) error {
 		if removed == 0 {
 			c.reportIdle(now, state)
 		}
-		if stopped := ctx.Err() != nil; stopped || removed == 0 || !force {
+		select {
+		case <-ctx.Done():
+			return nil
+		default:
+		}
+		if removed == 0 || !force {
 			return nil
 		}
 		s.disk.look()

@@ -286,7 +286,7 @@ func (g *getter) take(phys int64, size, count, unit int) error {
 		return err
 	}
 	v := message.View(rec)
-	if got, _, bad := message.PeekRecord(rec); bad != nil || int(got) != size || v.PhysicalOffset() != phys {
+	if !isRecord(v, size, phys) {
 		g.removed()
 		g.s.reportUnreadable(phys)
 		return nil
@@ -310,6 +310,12 @@ func (g *getter) take(phys int64, size, count, unit int) error {
 	r.FromDisk = r.FromDisk || !g.winHot
 	g.skipTo = math.MinInt64
 	return nil
+}
+
+// isRecord reports whether the bytes begin with what a unit promised.
+func isRecord(v message.View, size int, phys int64) bool {
+	got, _, err := message.PeekRecord(v)
+	return err == nil && int(got) == size && v.PhysicalOffset() == phys
 }
 
 // fetch returns the bytes of a record: a slice of the map near the end of the log, else of a buffer.
