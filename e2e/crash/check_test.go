@@ -180,7 +180,7 @@ func (s *life) checkServed() {
 
 // perished reports whether the broker is gone because it passed its point.
 func (s *life) perished() bool {
-	return s.pointOfLife() != "" && s.gone(pointLimit) && s.broker.byItself()
+	return s.pointOfLife() != "" && s.gone(pointLimit) && s.broker.killed()
 }
 
 func (s *life) askOffset(code int32, header any) (int64, error) {

@@ -101,8 +101,8 @@ func (c *child) kill() {
 	<-c.done
 }
 
-// byItself reports whether the process killed itself at its point.
-func (c *child) byItself() bool {
+// killed reports whether the process, which is gone, ended by SIGKILL: its own, at its point, or that of kill.
+func (c *child) killed() bool {
 	ws, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL
 }

@@ -86,6 +86,6 @@ func TestCrashLoop(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%s: %s", time.Since(began).Round(time.Second), total)
+	t.Logf("%s: %s", time.Since(began).Round(time.Second), &total)
 	t.Logf("died at: %s", total.points())
 }

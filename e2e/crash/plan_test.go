@@ -96,9 +96,12 @@ func (p plan) String() string {
 	if p.point != "" {
 		text += " " + p.point
 	}
-	for what, is := range map[string]bool{"torn tail": p.tear, "expiry": p.expire, "topic deleted": p.remove} {
-		if is {
-			text += ", " + what
+	for _, x := range []struct {
+		is   bool
+		what string
+	}{{p.tear, "torn tail"}, {p.expire, "expiry"}, {p.remove, "topic deleted"}} {
+		if x.is {
+			text += ", " + x.what
 		}
 	}
 	return text
@@ -136,7 +139,7 @@ func (t *totals) add(o totals) {
 	}
 }
 
-func (t totals) String() string {
+func (t *totals) String() string {
 	var ends []string
 	for e := killed; e <= stopped; e++ {
 		ends = append(ends, fmt.Sprintf("%d %s", t.endings[e], e))
@@ -148,12 +151,12 @@ func (t totals) String() string {
 		}
 		return t.starts[int(q*float64(len(t.starts)-1))].Round(time.Millisecond)
 	}
-	return fmt.Sprintf("%d rounds: %s; %d torn tails; %d points not reached; %d messages sent, %d answered, %d read back, %d MiB; %d commits; restart p50 %s, p99 %s; lost 0",
+	return fmt.Sprintf("%d rounds: %s; %d torn tails; %d points not reached; %d messages sent, %d answered, %d read back, %d MiB; %d commits; restart p50 %s, p99 %s",
 		t.rounds, strings.Join(ends, ", "), t.torn, t.missed, t.sent, t.acked, t.read, t.bytes>>20, t.commits, at(0.5), at(0.99))
 }
 
 // points lists how often the broker died at each point, and those at which it never did.
-func (t totals) points() string {
+func (t *totals) points() string {
 	var out []string
 	for _, p := range failpoint.All() {
 		out = append(out, fmt.Sprintf("%s %d", p, t.died[string(p)]))

@@ -2,6 +2,7 @@ package crash
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"mqx/internal/storecheck"
@@ -26,15 +27,13 @@ func (s *life) step() {
 	switch s.plan.end {
 	case killed, atStart:
 		s.wait(s.plan.after)
-		s.broker.kill()
+		s.kill()
 	case atPoint:
-		if !s.gone(pointLimit) {
-			s.total.missed++
-			s.broker.kill()
-		} else if !s.broker.byItself() {
-			s.failf("the broker ended by itself with %v", s.broker.cmd.ProcessState)
-		} else {
+		if s.gone(pointLimit) {
 			s.died()
+		} else {
+			s.total.missed++
+			s.kill()
 		}
 	case atStop, stopped:
 		s.wait(s.plan.after)
@@ -67,7 +66,7 @@ func (s *life) start(point string) {
 	case <-s.broker.ready:
 		s.total.starts = append(s.total.starts, s.broker.took)
 	case <-s.broker.done:
-		if point == "" || !s.broker.byItself() {
+		if point == "" {
 			s.failf("the broker did not start: %v", s.broker.cmd.ProcessState)
 		}
 		s.died()
@@ -93,10 +92,9 @@ func (s *life) dieAtStart() {
 		s.total.starts = append(s.total.starts, c.took)
 		s.broker = c
 	case <-c.done:
-		if !c.byItself() {
-			s.failf("the broker did not start: %v", c.cmd.ProcessState)
-		}
+		s.broker = c
 		s.died()
+		s.broker = nil
 		s.afterDeath(time.Now(), false)
 	case <-time.After(startLimit):
 		c.kill()
@@ -104,18 +102,24 @@ func (s *life) dieAtStart() {
 	}
 }
 
+// died counts a death at a point: it must have been one.
 func (s *life) died() {
-	name := s.plan.point
-	for i := range name {
-		if name[i] == ':' {
-			name = name[:i]
-			break
-		}
+	if s.plan.point == "" || !s.broker.killed() {
+		s.failf("the broker ended by itself: %v", s.broker.cmd.ProcessState)
 	}
+	name, _, _ := strings.Cut(s.plan.point, ":")
 	s.total.died[name]++
 }
 
-// wait lets the load run for a while, or until the broker is gone, which it must not be.
+// kill ends the broker, which must have lived until then.
+func (s *life) kill() {
+	s.broker.kill()
+	if !s.broker.killed() {
+		s.failf("the broker ended before it was killed: %v", s.broker.cmd.ProcessState)
+	}
+}
+
+// wait lets the load run for a while. The broker must live so long, unless it is to die at a point.
 func (s *life) wait(d time.Duration) {
 	if s.gone(d) && s.plan.end != atStop {
 		s.failf("the broker ended under load: %v", s.broker.cmd.ProcessState)
@@ -147,7 +151,7 @@ func (s *life) stop() bool {
 		}
 		return true
 	}
-	if s.plan.end != atStop || !s.broker.byItself() {
+	if s.plan.end != atStop || !s.broker.killed() {
 		s.failf("%v", err)
 	}
 	s.died()

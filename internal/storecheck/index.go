@@ -70,10 +70,7 @@ type Index struct {
 func ReadIndex(fsys vfs.FS, root string, slots int, l *Log) (*Index, error) {
 	dir := filepath.Join(root, "index")
 	x := &Index{}
-	if _, err := fsys.Stat(dir); err != nil {
-		return x, nil //nolint:nilerr // there is no index
-	}
-	entries, err := fsys.ReadDir(dir)
+	entries, err := readDir(fsys, dir)
 	if err != nil {
 		return nil, err
 	}

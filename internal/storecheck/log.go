@@ -246,10 +246,7 @@ type fileName struct {
 
 // numbered lists the files of a directory that are named by 20 digits, in order; a missing directory has none.
 func numbered(fsys vfs.FS, dir string) ([]fileName, error) {
-	if _, err := fsys.Stat(dir); err != nil {
-		return nil, nil //nolint:nilerr // it is not there, or what follows from it is missing
-	}
-	entries, err := fsys.ReadDir(dir)
+	entries, err := readDir(fsys, dir)
 	if err != nil {
 		return nil, err
 	}

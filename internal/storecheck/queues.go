@@ -76,10 +76,7 @@ func ReadQueues(fsys vfs.FS, root string) (map[QueueKey]*Queue, error) {
 }
 
 func subdirectories(fsys vfs.FS, dir string) ([]string, error) {
-	if _, err := fsys.Stat(dir); err != nil {
-		return nil, nil //nolint:nilerr // there are none
-	}
-	entries, err := fsys.ReadDir(dir)
+	entries, err := readDir(fsys, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,9 @@
 package storecheck
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"mqx/internal/vfs"
@@ -12,6 +14,15 @@ type Stopped struct {
 	Log    *Log
 	Queues map[QueueKey]*Queue
 	Index  *Index
+}
+
+// readDir lists a directory; a missing one is empty.
+func readDir(fsys vfs.FS, dir string) ([]fs.DirEntry, error) {
+	entries, err := fsys.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
 }
 
 // Options are what the reader of a store has to know.

@@ -2,6 +2,7 @@ package vfs_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"testing"
 
@@ -95,5 +96,39 @@ func TestEachPowerLossIsExhaustive(t *testing.T) {
 	// Two names; long or short, each of the sectors old or new; the third was a hole.
 	if len(seen) != 2*(4+8) {
 		t.Fatalf("seen %d states: %v", len(seen), seen)
+	}
+}
+
+// WriteFileDurable leaves the old content or the new one, whenever the power fails, and the new one when it has returned.
+func TestWriteFileDurableUnderEveryPowerLoss(t *testing.T) {
+	old, fresh := bytes.Repeat([]byte("old "), 300), bytes.Repeat([]byte("new "), 400)
+	for at := 1; ; at++ {
+		m := vfs.NewMem()
+		must(t, vfs.WriteFileDurable(m, "/f", old))
+		ops, states := 0, 0
+		look := func(mayBeOld bool) {
+			m.EachPowerLoss(func(left *vfs.Mem) bool {
+				states++
+				b, err := vfs.ReadFile(left, "/f")
+				if err != nil || !bytes.Equal(b, fresh) && !(mayBeOld && bytes.Equal(b, old)) {
+					t.Fatalf("operation %d: %d bytes, %v", at, len(b), err)
+				}
+				return true
+			})
+		}
+		m.Inject(func(vfs.Op) error {
+			if ops++; ops == at {
+				look(true)
+			}
+			if ops >= at {
+				return errors.New("the power is off")
+			}
+			return nil
+		})
+		if err := vfs.WriteFileDurable(m, "/f", fresh); ops < at {
+			must(t, err)
+			look(false)
+			return
+		}
 	}
 }
