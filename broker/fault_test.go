@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -176,6 +177,24 @@ func TestPullsOfClosedConnectionsAreNotHeld(t *testing.T) {
 	}
 	waitFor(t, "the connections to be gone", func() bool { return r.open() == 0 })
 	waitFor(t, "the pulls to be dropped", func() bool { return r.classes.pull.Stats().Requests >= 300 && r.hold.Len() == 0 })
+}
+
+// A pull that asks to wait for ever waits; the time does not overflow.
+func TestPullThatWaitsForEver(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	r.createTopic("T", 1)
+	h := pullHeaderOf("G", "T", 0, 0)
+	h.SysFlag |= pullSuspend
+	h.SuspendTimeoutMillis = math.MaxInt64
+	answered := make(chan *remoting.Command, 1)
+	if err := r.c.Go(r.addr, remoting.NewRequest(remoting.ReqPullMessage, h), 20*time.Second, func(resp *remoting.Command, _ error) { answered <- resp }); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the pull to be parked", func() bool { return r.hold.Len() == 1 })
+	r.send("T", 0, "", "x")
+	if resp := <-answered; resp == nil || resp.Code != remoting.RespSuccess {
+		t.Errorf("%v", resp)
+	}
 }
 
 // A client that never reads does not hold up the stop for long, and the stop

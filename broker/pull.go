@@ -220,7 +220,7 @@ func (b *Broker) checkExpression(sub *subscription) *pullRefused {
 // park keeps a pull that found nothing. It returns false when it has to be
 // answered at once.
 func (b *Broker) park(r *server.Request, c *pullContext) bool {
-	wait := time.Duration(c.head.SuspendTimeoutMillis) * time.Millisecond
+	wait := time.Duration(min(c.head.SuspendTimeoutMillis, maxHold.Milliseconds())) * time.Millisecond
 	if !b.cfg().LongPolling {
 		wait = b.cfg().ShortPolling
 	}
