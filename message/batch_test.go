@@ -94,14 +94,14 @@ func TestBrokenBatches(t *testing.T) {
 func TestBatchStops(t *testing.T) {
 	body := message.AppendBatchItem(nil, 1, nil, nil)
 	body = message.AppendBatchItem(body, 2, nil, nil)
-	for item := range message.SplitBatch(body) {
-		if item.Flag != 1 {
-			t.Fatalf("flag %d", item.Flag)
+	for item, err := range message.SplitBatch(body) {
+		if err != nil || item.Flag != 1 {
+			t.Fatalf("flag %d, %v", item.Flag, err)
 		}
 		break
 	}
-	for range message.SplitBatch(nil) {
-		t.Error("an empty body has an item")
+	for _, err := range message.SplitBatch(nil) {
+		t.Errorf("an empty body has an item (%v)", err)
 	}
 }
 

@@ -158,7 +158,10 @@ func TestDecodeMessagesErrors(t *testing.T) {
 			t.Errorf("error %d: %s, want %s", i, texts[i], want)
 		}
 	}
-	for range message.DecodeMessages(b, message.ReceiveOptions{BodyLimit: 1}) {
+	for _, err := range message.DecodeMessages(b, message.ReceiveOptions{BodyLimit: 1}) {
+		if err == nil {
+			t.Error("a message above the limit is no error")
+		}
 		break // a caller that wants no more after an error
 	}
 }

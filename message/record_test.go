@@ -313,7 +313,7 @@ func TestCorruptRecords(t *testing.T) {
 func TestShortRecord(t *testing.T) {
 	rec := sample()
 	raw := rec.Append(nil, false)
-	for n := range len(raw) {
+	for n := range raw {
 		if _, err := message.DecodeRecord(raw[:n:n], message.DecodeOptions{}); !errors.Is(err, message.ErrShort) {
 			t.Fatalf("%d of %d bytes: %v", n, len(raw), err)
 		}

@@ -47,8 +47,11 @@ func TestLoadKeyPairErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range [][2]string{
-		{"testdata/cert.pem", "testdata/none"}, {"testdata/none", "testdata/plain.key"},
-		{"testdata/cert.pem", empty}, {empty, "testdata/plain.key"}, {"testdata/plain.key", "testdata/cert.pem"},
+		{"testdata/cert.pem", "testdata/none"},
+		{"testdata/none", "testdata/plain.key"},
+		{"testdata/cert.pem", empty},
+		{empty, "testdata/plain.key"},
+		{"testdata/plain.key", "testdata/cert.pem"},
 	} {
 		if _, err := LoadKeyPair(tc[0], tc[1], ""); err == nil {
 			t.Errorf("%v was taken", tc)
