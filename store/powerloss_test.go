@@ -331,7 +331,7 @@ func (p *powerTest) put(r *rand.Rand, done chan *store.Put) (*store.Put, []uint6
 		id, body := p.j.Begin(topic, queue, storecheck.MinBody+r.IntN([]int{30, 300, 3000}[r.IntN(3)]))
 		props := message.AppendProperty(nil, message.PropUniqKey, fmt.Sprintf("U%d", id))
 		if r.IntN(2) == 0 {
-			props = message.AppendProperty(props, message.PropKeys, fmt.Sprintf("k%d k%d", id, id%7))
+			props = message.AppendProperty(props, message.PropKeys, fmt.Sprintf("k%d g%d", id, id%7))
 		}
 		if r.IntN(2) == 0 {
 			props = message.AppendProperty(props, message.PropTags, fmt.Sprintf("tag%d", id%3))

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"mqx/internal/failpoint"
 )
 
 // The variables that choose what a run does; see the package documentation.
@@ -24,6 +26,8 @@ const (
 	defaultRounds = 12
 	// roundsOfStore is how many deaths a store lives through.
 	roundsOfStore = 12
+	// allPointsRounds is how many rounds must have seen a death at every point.
+	allPointsRounds = 1000
 )
 
 var (
@@ -39,7 +43,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	workDir = dir
 	mqxBinary = filepath.Join(dir, "mqx")
 	build := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-tags", "failpoint", "-o", mqxBinary, ".")
@@ -88,4 +92,9 @@ func TestCrashLoop(t *testing.T) {
 	})
 	t.Logf("%s: %s", time.Since(began).Round(time.Second), &total)
 	t.Logf("died at: %s", total.points())
+	for _, p := range failpoint.All() {
+		if rounds >= allPointsRounds && total.died[string(p)] == 0 {
+			t.Errorf("in %d rounds no broker died at %s", rounds, p)
+		}
+	}
 }

@@ -55,7 +55,17 @@ var startPoints = []failpoint.Point{
 
 var stopPoints = []failpoint.Point{failpoint.StopNoted, failpoint.CheckpointDue, failpoint.FileRename, failpoint.JSONWritten, failpoint.JSONShifted}
 
-func newPlan(r *rand.Rand) plan {
+// turns hands out points in turn, so that a run of consecutive seeds comes to all of them.
+type turns struct{ load, start, stop uint64 }
+
+func turnsOf(seed uint64) turns { return turns{load: 4 * seed, start: seed, stop: seed / 2} }
+
+func next(n *uint64, points []failpoint.Point) failpoint.Point {
+	*n++
+	return points[*n%uint64(len(points))]
+}
+
+func newPlan(r *rand.Rand, turn *turns) plan {
 	p := plan{sync: r.IntN(2) == 0, after: 20*time.Millisecond + time.Duration(r.Int64N(int64(500*time.Millisecond)))}
 	p.expire, p.remove = r.IntN(6) == 0, r.IntN(6) == 0
 	switch n := r.IntN(100); {
@@ -67,20 +77,19 @@ func newPlan(r *rand.Rand) plan {
 		p.tear = r.IntN(6) == 0
 	case n < 75:
 		p.end = atPoint
-		points := slices.Sorted(maps.Keys(loadPoints))
-		point := points[r.IntN(len(points))]
+		point := next(&turn.load, slices.Sorted(maps.Keys(loadPoints)))
 		p.point = fmt.Sprintf("%s:%d", point, 1+r.IntN(loadPoints[point]))
 		p.expire = p.expire || point == failpoint.LogRemoved || point == failpoint.QueuesExpired
 		p.remove = p.remove || point == failpoint.TopicNoted
 		p.tear = r.IntN(6) == 0
 	case n < 85:
 		p.end = atStart
-		point := startPoints[r.IntN(len(startPoints))]
+		point := next(&turn.start, startPoints)
 		p.point = string(point)
 		p.tear = point == failpoint.LogSalvaged || point == failpoint.LogCutHalf
 	case n < 90:
 		p.end = atStop
-		p.point = string(stopPoints[r.IntN(len(stopPoints))])
+		p.point = string(next(&turn.stop, stopPoints))
 	default:
 		p.end = stopped
 	}

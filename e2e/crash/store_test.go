@@ -43,6 +43,7 @@ type life struct {
 	t    *testing.T
 	seed uint64
 	r    *rand.Rand
+	turn turns
 	dir  string // everything of this store
 	root string // the store itself
 	conf string
@@ -67,7 +68,7 @@ type life struct {
 func newStore(t *testing.T, seed uint64) *life {
 	t.Helper()
 	s := &life{
-		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), dir: filepath.Join(workDir, fmt.Sprintf("store-%d", seed)),
+		t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 0)), turn: turnsOf(seed), dir: filepath.Join(workDir, fmt.Sprintf("store-%d", seed)),
 		journal: &storecheck.Journal{}, offsets: newOffsetBook(), removed: map[string]bool{}, groups: map[string]bool{},
 	}
 	s.root, s.conf = filepath.Join(s.dir, "store"), filepath.Join(s.dir, "broker.conf")
@@ -147,7 +148,7 @@ waitTimeMillsInSendQueue = 3000
 func (s *life) live(n int) {
 	defer s.end()
 	for s.round = 1; s.round <= n; s.round++ {
-		s.plan = newPlan(s.r)
+		s.plan = newPlan(s.r, &s.turn)
 		s.step()
 	}
 	s.plan = plan{end: stopped}

@@ -157,7 +157,10 @@ func saveUnderLoss(t *testing.T, disk *vfs.Mem, n int) map[string]*vfs.Mem {
 		if err == nil && got != before {
 			t.Errorf("loaded version %d, want %d", got, before)
 		}
-		return errors.Join(err, saveUnless(err, d, n))
+		if err != nil {
+			return err
+		}
+		return jsonfile.Save(d, lossFile, version(n))
 	}
 	eachLoss(t, disk, start, func(left *vfs.Mem, done bool) {
 		key := fingerprint(t, left, "/")
