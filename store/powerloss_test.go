@@ -140,7 +140,8 @@ type powerTest struct {
 
 	mu struct {
 		sync.Mutex
-		lossAt   int // the operation before which the power fails; 0: not now
+		lossAt   int    // the operation before which the power fails; 0: not now
+		chance   uint64 // seed of what the loss leaves
 		lost     bool
 		after    *vfs.Mem
 		answered *storecheck.Journal // as of the loss
@@ -178,7 +179,7 @@ func (p *powerTest) loseLocked() {
 	if p.mu.store != nil {
 		p.mu.flushed = p.mu.store.LogFlushed()
 	}
-	p.mu.after = p.disk.PowerLoss(p.r.Uint64())
+	p.mu.after = p.disk.PowerLoss(p.mu.chance)
 }
 
 func (p *powerTest) isLost() bool {
@@ -195,7 +196,7 @@ func (p *powerTest) generation() {
 		flush = store.AsyncFlush
 	}
 	p.mu.Lock()
-	p.mu.lost, p.mu.store, p.mu.born = false, nil, map[uint64]time.Time{}
+	p.mu.lost, p.mu.store, p.mu.born, p.mu.chance = false, nil, map[uint64]time.Time{}, p.r.Uint64()
 	switch p.r.IntN(5) {
 	case 0:
 		p.mu.lossAt = 1 + p.r.IntN(60) // while it opens, as a rule
