@@ -139,7 +139,12 @@ func (b *Broker) handleUpdateOffset(r *server.Request) {
 		newReply(remoting.RespInvalidParameter, fmt.Sprintf("Bad offset %d.", h.offset)).to(r)
 		return
 	}
-	if old := b.offsets.Commit(h.topic, h.group, h.queueID, h.offset); h.offset < old {
+	old, swallowed := b.offsets.Commit(h.topic, h.group, h.queueID, h.offset)
+	if swallowed {
+		newReply(remoting.RespSuccess, "Offset has been previously reset").to(r)
+		return
+	}
+	if h.offset < old {
 		b.quiet.Warn("a consumer offset goes back", "group", string(h.group), "topic", string(h.topic),
 			"queue", h.queueID, "from", old, "to", h.offset, "peer", r.Conn().Remote())
 	}

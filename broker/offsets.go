@@ -147,7 +147,7 @@ func (t *offsetTable) Committed(topic, group string, queue int32) (int64, bool) 
 
 // Commit stores an offset. It may go back. While a reset of the queue is
 // pending it is swallowed. old is what stood there, -1 for nothing.
-func (t *offsetTable) Commit(topic, group []byte, queue int32, offset int64) (old int64) {
+func (t *offsetTable) Commit(topic, group []byte, queue int32, offset int64) (old int64, swallowed bool) {
 	s := t.shard(topic, group)
 	s.Lock()
 	g := s.table[offsetKey{string(topic), string(group)}]
@@ -161,12 +161,12 @@ func (t *offsetTable) Commit(topic, group []byte, queue int32, offset int64) (ol
 	}
 	if _, pending := g.reset[queue]; pending {
 		s.Unlock()
-		return old
+		return old, true
 	}
 	g.committed[queue] = offset
 	s.Unlock()
 	t.counted()
-	return old
+	return old, false
 }
 
 // counted marks the table as changed, with a new data version each step commits.

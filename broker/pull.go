@@ -297,7 +297,11 @@ func (b *Broker) answerReset(r *server.Request, c *pullContext, offset int64) {
 
 // answerPull writes the response of a pull and releases what it holds.
 func (b *Broker) answerPull(r *server.Request, c *pullContext, code int32, res *store.GetResult) {
-	p := newReply(code, res.Status.String())
+	status := res.Status
+	if status == store.NoMatchedLogicQueue {
+		status = store.NoMessageInQueue // the topic has the queue, it was only not written to
+	}
+	p := newReply(code, status.String())
 	var suggest int64
 	if b.cfg().SlaveRead {
 		suggest = c.group.BrokerID

@@ -48,11 +48,11 @@ func (b *Broker) handleResetOffset(r *server.Request) {
 // read queues to a time (-1 = their ends).
 func (b *Broker) resetTargets(h *remoting.ResetOffsetHeader) (map[int32]int64, *refusedError) {
 	if b.groups.Get(h.Group) == nil {
-		return nil, refuse(remoting.RespSubscriptionGroupNotExist, "Group %s not exist!", h.Group)
+		return nil, refuse(remoting.RespSubscriptionGroupNotExist, "Group %s does not exist", h.Group)
 	}
 	tp := b.topics.Get(h.Topic)
 	if tp == nil {
-		return nil, refuse(remoting.RespTopicNotExist, "Topic %s not exist!", h.Topic)
+		return nil, refuse(remoting.RespTopicNotExist, "Topic %s does not exist", h.Topic)
 	}
 	queue := h.QueueID
 	out := map[int32]int64{}

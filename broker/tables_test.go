@@ -144,10 +144,10 @@ func TestOffsets(t *testing.T) {
 	if _, ok := o.Query(topic, grp, 0); ok {
 		t.Error("an offset exists before a commit")
 	}
-	if old := o.Commit(topic, grp, 0, 10); old != -1 {
+	if old, _ := o.Commit(topic, grp, 0, 10); old != -1 {
 		t.Errorf("old %d", old)
 	}
-	if old := o.Commit(topic, grp, 0, 5); old != 10 {
+	if old, _ := o.Commit(topic, grp, 0, 5); old != 10 {
 		t.Errorf("old %d: offsets may go back", old)
 	}
 	o.Commit(topic, grp, 1, 7)
@@ -215,7 +215,9 @@ func TestReset(t *testing.T) {
 	topic, grp := []byte("T"), []byte("G")
 	o.Commit(topic, grp, 0, 100)
 	o.Reset("T", "G", 0, 40)
-	o.Commit(topic, grp, 0, 101) // swallowed
+	if _, swallowed := o.Commit(topic, grp, 0, 101); !swallowed {
+		t.Error("a commit while a reset is pending counted")
+	}
 	if off, _ := o.Query(topic, grp, 0); off != 40 {
 		t.Errorf("query while a reset is pending: %d", off)
 	}
