@@ -104,6 +104,10 @@ func (b *bench) rowList() []row {
 			id: "idle-10000", title: "async-64 beside 10,000 idle connections; ratio is with/without", group: "async",
 			floors: []floor{under("p99Ratio", 1.5), under("rssMiB", 400)}, command: "mqx bench produce --in-flight 64 with 10,000 connections open", measure: b.idleConnections,
 		},
+		{
+			id: "vip", title: "1 in flight on the VIP port beside pulls that saturate the main port; ratio is with/without", group: "async",
+			floors: []floor{under("p99Ratio", 2)}, command: "mqx bench produce -b VIP --in-flight 1 beside mqx bench consume --in-flight 16", measure: b.vip,
+		},
 		many,
 		b.produceRow("sync", "sync-64", "produce 1 KiB, sync flush, 64 in flight, 4 connections", []floor{atLeast("perSecond", 3), atMost("p99Ms", 1.0/3)}, "--in-flight", "64", "--connections", "4"),
 		b.produceRow("sync", "sync-1", "produce 1 KiB, sync flush, 1 in flight", []floor{atMost("p50Ms", 1.0/4)}, "--in-flight", "1", "--connections", "1"),
@@ -119,11 +123,8 @@ const pullTopic = "SPEED_PULL"
 
 // pull reads a topic that was filled before the first measurement.
 func (b *bench) pull(p *peer) (sample, error) {
-	if !p.filled {
-		if _, err := p.load(p.brProc, "produce", "--verify=false", "-t", pullTopic, "--count", fmt.Sprint(pullMessages), "--timeout", "3m"); err != nil {
-			return nil, err
-		}
-		p.filled = true
+	if err := p.fill(); err != nil {
+		return nil, err
 	}
 	args := []string{"consume", "-t", pullTopic, "--in-flight", "16", "--connections", "4", "--batch", "32", "--duration", b.seconds.String()}
 	if p.make == makeApache && !p.pulled { // the JIT has not seen pulls yet
@@ -133,4 +134,16 @@ func (b *bench) pull(p *peer) (sample, error) {
 		p.pulled = true
 	}
 	return p.load(p.brProc, args...)
+}
+
+// fill sends the messages that pulls read, once.
+func (p *peer) fill() error {
+	if p.filled {
+		return nil
+	}
+	if _, err := p.load(p.brProc, "produce", "--verify=false", "-t", pullTopic, "--count", fmt.Sprint(pullMessages), "--timeout", "3m"); err != nil {
+		return err
+	}
+	p.filled = true
+	return nil
 }
