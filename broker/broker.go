@@ -54,6 +54,7 @@ type Broker struct {
 	locks          *queueLocks
 	hold           *hold
 	woken          *wokenPulls
+	flushed        server.Gather // answers to sends that one flush has made durable
 	classes        *classes
 	sendHandler    func([]*server.Request)
 	main, vip      *server.Server
@@ -194,7 +195,7 @@ func (b *Broker) Run(ctx context.Context) error {
 func (b *Broker) open(ctx context.Context) error {
 	cfg := b.cfg()
 	sc := cfg.Store
-	sc.FS, sc.Clock, sc.Logger, sc.OnArrive = b.fsys, b.clock, b.log, b.arrived
+	sc.FS, sc.Clock, sc.Logger, sc.OnArrive, sc.Together = b.fsys, b.clock, b.log, b.arrived, b.flushed.Do
 	st, err := store.Open(sc)
 	if err != nil {
 		return err

@@ -350,6 +350,9 @@ func (b *Broker) regionFields(p *reply) {
 // done answers a send when the store has finished with it.
 func (it *sendItem) done(put *store.Put) {
 	b := it.b
+	if put.WaitFlush {
+		b.flushed.Add(it.req)
+	}
 	b.putTimes.Add(b.now().Sub(it.req.Received()), max(1, it.msgs))
 	code, remark := b.sendOutcome(put)
 	p := newReply(code, remark)

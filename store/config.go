@@ -30,10 +30,13 @@ type Config struct {
 	Logger *slog.Logger
 	// Location is the time zone of index file names and of deleteWhen. Nil means time.Local.
 	Location *time.Location
-	// OnArrive is called by the dispatcher, on its goroutine, after the queue unit of a
-	// message became readable. topic and props alias memory that is only valid during the
-	// call. It must not block. Nil means nobody waits.
+	// OnArrive is called after the queue unit of a message became readable, by whoever built it: the dispatcher's
+	// goroutine, or that of the PutBatch which stored the message, before its Done. topic and props alias memory that is
+	// only valid during the call. It must not block and must not put. Nil means nobody waits.
 	OnArrive func(topic []byte, queueID int32, queueOffset, tagsCode, storeTimestamp int64, props []byte)
+	// Together, if set, calls the function it is given once: that calls Done of all puts which one flush has made
+	// durable, so that they can be answered together. It must not block otherwise.
+	Together func(func())
 	// HotWindowBytes is the distance from the end of the log within which Get answers with
 	// slices of the mapped log. 0 derives it from AccessMessageInMemoryMaxRatio and free memory.
 	HotWindowBytes int64

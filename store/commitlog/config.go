@@ -36,6 +36,9 @@ type Config struct {
 	PropCRC      bool  // records carry a checksum property that AppendBatch must seal
 	MaxOpenFiles int   // files kept open at once beside those not flushed yet, 256
 
+	// Together, if set, calls the function it is given once: that calls back all who one sync has served.
+	Together func(func())
+
 	Clock  clock.Clock  // default clock.System
 	Logger *slog.Logger // default slog.Default
 }

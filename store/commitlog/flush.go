@@ -160,8 +160,12 @@ func (l *Log) complete(ready func(*waiter) bool, err error) {
 		}
 	}
 	w.Unlock()
-	for i := range picked {
-		picked[i].done(err)
+	if len(picked) > 0 {
+		l.together(func() {
+			for i := range picked {
+				picked[i].done(err)
+			}
+		})
 	}
 	clear(all)
 	w.Lock()
@@ -169,6 +173,14 @@ func (l *Log) complete(ready func(*waiter) bool, err error) {
 		w.spare = all[:0]
 	}
 	w.Unlock()
+}
+
+func (l *Log) together(f func()) {
+	if l.cfg.Together == nil {
+		f()
+		return
+	}
+	l.cfg.Together(f)
 }
 
 // maxSpareWaiters bounds the list that is kept for the next round.
