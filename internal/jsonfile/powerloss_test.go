@@ -164,7 +164,7 @@ func saveUnderLoss(t *testing.T, disk *vfs.Mem, n int) map[string]*vfs.Mem {
 	}
 	eachLoss(t, disk, start, func(left *vfs.Mem, done bool) {
 		key := fingerprint(t, left, "/")
-		if states[key] != nil {
+		if states[key] != nil && !done {
 			return
 		}
 		states[key] = left
