@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"mqx/cmd"
 )
@@ -19,10 +20,24 @@ func main() {
 		first := <-signals
 		cmd.NoteSignal(first)
 		cancel()
-		<-signals // the second one does not wait for an orderly end
+		awaitSecond(signals) // it does not wait for an orderly end
 		os.Exit(int(cmd.ExitInterrupted))
 	}()
 	code := cmd.Execute(ctx, os.Args, cmd.StdStreams())
 	cancel()
 	os.Exit(int(code))
+}
+
+// sameSignal is how long after the first signal another one counts as the same:
+// timeout(1), and whoever signals a process and then its group, send two.
+const sameSignal = time.Second
+
+// awaitSecond returns with the first signal that comes a while from now.
+func awaitSecond(signals <-chan os.Signal) {
+	began := time.Now()
+	for range signals {
+		if time.Since(began) >= sameSignal {
+			return
+		}
+	}
 }

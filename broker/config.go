@@ -278,6 +278,9 @@ func (c *Config) Validate() error {
 	if r := c.BrokerRole; r != "ASYNC_MASTER" && r != "SYNC_MASTER" && r != "SLAVE" {
 		bad("brokerRole", "must be ASYNC_MASTER, SYNC_MASTER or SLAVE, got %q", r)
 	}
+	if _, err := parseServers(c.NamesrvAddr); err != nil {
+		bad("namesrvAddr", "%v", err)
+	}
 	if c.SerializeType != "JSON" && c.SerializeType != "ROCKETMQ" {
 		bad("rocketmq.serialize.type", "must be JSON or ROCKETMQ, got %q", c.SerializeType)
 	}

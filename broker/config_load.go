@@ -117,7 +117,7 @@ func (l *loadedKeys) sort(f *props.File, unbound []props.Entry, allow []string) 
 	for _, e := range f.Entries() {
 		l.set[e.Key] = true
 		if strings.TrimRight(e.Value, " \t") != e.Value {
-			l.odd = append(l.odd, fmt.Sprintf("%s:%d: the value of %q ends in blanks, which count", f.Name, e.Line, e.Key))
+			l.odd = append(l.odd, fmt.Sprintf("warning: %s:%d: the value of %q ends in blanks, which count", f.Name, e.Line, e.Key))
 		}
 		for _, r := range refusals {
 			if r.Key != e.Key || !r.Promises(e.Value) {
@@ -130,7 +130,7 @@ func (l *loadedKeys) sort(f *props.File, unbound []props.Entry, allow []string) 
 		}
 	}
 	for _, e := range f.Overridden() {
-		l.odd = append(l.odd, fmt.Sprintf("%s:%d: key %q is given again further down, the last one counts", f.Name, e.Line, e.Key))
+		l.odd = append(l.odd, fmt.Sprintf("warning: %s:%d: key %q is given again further down, the last one counts", f.Name, e.Line, e.Key))
 	}
 	for _, e := range unbound {
 		k, known := apacheKeys()[e.Key]
@@ -178,16 +178,16 @@ func (c *Config) Warnings() []string {
 	l := &c.loaded
 	var out []string
 	for _, e := range l.unknown {
-		out = append(out, fmt.Sprintf("%s:%d: unknown key %q is ignored%s", c.Source, e.Line, e.Key, nearest(e.Key)))
+		out = append(out, fmt.Sprintf("warning: %s:%d: unknown key %q is ignored%s", c.Source, e.Line, e.Key, nearest(e.Key)))
 	}
 	for _, e := range l.noEffect {
 		out = append(out, fmt.Sprintf("%s:%d: %s=%s has no effect: %s", c.Source, e.Line, e.Key, e.Value, noEffectReasons[apacheKeys()[e.Key].Reason]))
 	}
 	for _, e := range l.allowed {
-		out = append(out, fmt.Sprintf("%s:%d: %s=%s is not supported and was let through by --allow-unsupported", c.Source, e.Line, e.Key, e.Value))
+		out = append(out, fmt.Sprintf("warning: %s:%d: %s=%s is not supported and was let through by --allow-unsupported", c.Source, e.Line, e.Key, e.Value))
 	}
 	if c.BrokerRole == "SYNC_MASTER" {
-		out = append(out, "brokerRole=SYNC_MASTER waits for no replica: replication is not served yet")
+		out = append(out, "warning: brokerRole=SYNC_MASTER waits for no replica: replication is not served yet")
 	}
 	return append(out, l.odd...)
 }

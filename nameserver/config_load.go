@@ -186,7 +186,7 @@ func (c *Config) Warnings() []string {
 	l := &c.loaded
 	var out []string
 	for _, e := range l.unknown {
-		out = append(out, fmt.Sprintf("%s:%d: unknown key %q is ignored", c.Source, e.Line, e.Key))
+		out = append(out, fmt.Sprintf("warning: %s:%d: unknown key %q is ignored", c.Source, e.Line, e.Key))
 	}
 	for _, e := range l.noEffect {
 		out = append(out, fmt.Sprintf("%s:%d: %s=%s has no effect: %s", c.Source, e.Line, e.Key, e.Value, keysWithoutEffect[e.Key].why))
