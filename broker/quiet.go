@@ -43,5 +43,5 @@ func (q *quietLog) Warn(msg string, attrs ...any) {
 	if e.left > 0 {
 		attrs = append(attrs, "not_logged", e.left)
 	}
-	q.log.Warn(msg, attrs...)
+	q.log.Warn(msg, attrs...) //nolint:sloglint // the callers give constants
 }
