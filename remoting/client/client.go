@@ -119,10 +119,7 @@ func (cfg *Config) setDefaults() {
 // ErrTooManyPending, ErrClosed, or that of ctx when it was cancelled.
 func (c *Client) Call(ctx context.Context, addr string, req *remoting.Command) (*remoting.Command, error) {
 	start := c.now()
-	signed, err := c.prepare(req)
-	if err != nil {
-		return nil, err
-	}
+	signed := c.prepare(req)
 	timeout := time.Duration(0) // that of ctx
 	if _, ok := ctx.Deadline(); !ok {
 		timeout = c.cfg.RequestTimeout
@@ -192,10 +189,7 @@ func (c *Client) Go(addr string, req *remoting.Command, timeout time.Duration, d
 	if timeout <= 0 {
 		timeout = c.cfg.RequestTimeout
 	}
-	signed, err := c.prepare(req)
-	if err != nil {
-		return err
-	}
+	signed := c.prepare(req)
 	p, err := c.peer(addr)
 	if err != nil {
 		return err
@@ -225,11 +219,8 @@ func (c *Client) Go(addr string, req *remoting.Command, timeout time.Duration, d
 // Oneway sends req and does not wait for an answer.
 func (c *Client) Oneway(ctx context.Context, addr string, req *remoting.Command) error {
 	start := c.now()
-	signed, err := c.prepare(req)
-	if err != nil {
-		return err
-	}
-	_, _, err = c.sendOn(ctx, addr, signed, 0, nil)
+	signed := c.prepare(req)
+	_, _, err := c.sendOn(ctx, addr, signed, 0, nil)
 	return c.waitError(err, addr, req.Code, start)
 }
 
@@ -255,15 +246,15 @@ func (c *Client) sendOn(ctx context.Context, addr string, req *remoting.Command,
 }
 
 // prepare signs a copy of req where that is asked for.
-func (c *Client) prepare(req *remoting.Command) (*remoting.Command, error) {
+func (c *Client) prepare(req *remoting.Command) *remoting.Command {
 	cr := c.cfg.Credentials
 	if cr == nil {
-		return req, nil
+		return req
 	}
 	signed := *req
 	signed.Fields = slices.Clone(req.Fields)
 	remoting.SignToken(&signed, cr.AccessKey, cr.SecretKey, cr.Token)
-	return &signed, nil
+	return &signed
 }
 
 // clone returns a copy of cmd that shares nothing with it.

@@ -34,7 +34,7 @@ const (
 	codeCount = 34 // one-way
 )
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 const patience = 10 * time.Second
 
@@ -430,7 +430,10 @@ func TestSilentPeerIsGivenUp(t *testing.T) {
 		t.Fatal("answered")
 	}
 	select {
-	case <-closed:
+	case err := <-closed:
+		if err == nil {
+			t.Error("closed without a reason")
+		}
 	case <-time.After(patience):
 		t.Error("the connection is kept")
 	}

@@ -353,7 +353,7 @@ func (c *conn) end(reason error) {
 func (c *conn) closedError(reason error) error {
 	var refused *remoting.ResponseError
 	switch {
-	case reason == ErrClosed:
+	case errors.Is(reason, ErrClosed):
 		return ErrClosed
 	case errors.As(reason, &refused):
 		return &ConnectError{Addr: c.peer.addr, Err: reason}

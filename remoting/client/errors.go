@@ -38,7 +38,7 @@ type TimeoutError struct {
 }
 
 func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("cannot get an answer to %s from %q within %v", e.Request, e.Addr, e.After)
+	return fmt.Sprintf("cannot get an answer to %s from %q within %v", e.Request, e.Addr, e.After.Round(time.Millisecond))
 }
 
 // Timeout reports true, as net.Error wants it.
@@ -63,6 +63,6 @@ func (e *ClosedError) Unwrap() error { return e.Err }
 // isClosed reports whether a connection had closed before a request was sent
 // on it.
 func isClosed(err error) bool {
-	_, ok := err.(*ClosedError)
+	_, ok := errors.AsType[*ClosedError](err)
 	return ok
 }

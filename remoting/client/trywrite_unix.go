@@ -3,6 +3,7 @@
 package client
 
 import (
+	"errors"
 	"net"
 	"syscall"
 )
@@ -42,7 +43,7 @@ func (w *tryWriter) write(b []byte) (int, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case w.err == syscall.EAGAIN || w.err == syscall.EINTR:
+	case errors.Is(w.err, syscall.EAGAIN) || errors.Is(w.err, syscall.EINTR):
 		return 0, nil
 	case w.err != nil:
 		return 0, w.err

@@ -23,5 +23,5 @@ func RaiseDescriptorLimit() (uint64, error) {
 		// Where the system refuses (macOS has a lower limit of its own), what
 		// was there stays in force.
 	}
-	return uint64(l.Cur), nil
+	return uint64(l.Cur), nil //nolint:unconvert // its type differs between systems
 }

@@ -132,7 +132,7 @@ func (t *turn) serve(c *Conn, b *inbuf, alone bool) error {
 		r.scope, r.gen = &t.scope, t.gen
 		r.begin()
 		b.retain()
-		t.dispatch(c, r)
+		t.dispatch(r)
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func (c *Conn) seen(cmd *remoting.Command) {
 	}
 }
 
-func (t *turn) dispatch(c *Conn, r *Request) {
+func (t *turn) dispatch(r *Request) {
 	s := t.srv
 	if s.draining.Load() {
 		s.counts.goAway.Add(1)
@@ -238,7 +238,7 @@ func (s *Server) panicked(c *Conn, msg string, p any, attrs ...any) {
 		peer = c.Remote().String()
 	}
 	attrs = append(attrs, "peer", peer, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	s.log.Error(msg, attrs...)
+	s.log.Error(msg, attrs...) //nolint:sloglint // the callers give constants
 }
 
 // overloadText is the remark of a request that found no room.

@@ -203,7 +203,7 @@ func duplicate(gc gnet.Conn) (net.Conn, error) {
 		return nil, fmt.Errorf("cannot duplicate the socket: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "connection")
-	defer f.Close()
+	defer func() { _ = f.Close() }() // net.FileConn has a descriptor of its own
 	nc, err := net.FileConn(f)
 	if err != nil {
 		return nil, fmt.Errorf("cannot duplicate the socket: %w", err)
@@ -215,19 +215,25 @@ func duplicate(gc gnet.Conn) (net.Conn, error) {
 // detail for the rest of mqx.
 type gnetLog struct{ log *slog.Logger }
 
-func (l gnetLog) Debugf(format string, args ...any) {}
+// Debugf drops what gnet says of every step.
+func (l gnetLog) Debugf(string, ...any) {}
+
+// Infof is detail for the rest of mqx.
 func (l gnetLog) Infof(format string, args ...any) {
 	l.log.Debug("event loop", "text", fmt.Sprintf(format, args...))
 }
 
+// Warnf is detail for the rest of mqx.
 func (l gnetLog) Warnf(format string, args ...any) {
 	l.log.Debug("event loop", "text", fmt.Sprintf(format, args...))
 }
 
+// Errorf warns.
 func (l gnetLog) Errorf(format string, args ...any) {
 	l.log.Warn("event loop", "text", fmt.Sprintf(format, args...))
 }
 
+// Fatalf says it as an error; the process goes on, unlike gnet's own logger.
 func (l gnetLog) Fatalf(format string, args ...any) {
 	l.log.Error("event loop", "text", fmt.Sprintf(format, args...))
 }

@@ -266,12 +266,12 @@ func TestIPv6Peer(t *testing.T) {
 	s := start(t, server.Config{Addr: ":0"}, m)
 	_, port, _ := net.SplitHostPort(s.Addr().String())
 	for addr, want := range map[string]string{"127.0.0.1": "127.0.0.1", "::1": "::1"} {
-		if ln, err := net.Listen("tcp", net.JoinHostPort(addr, "0")); err != nil {
+		ln, err := net.Listen("tcp", net.JoinHostPort(addr, "0"))
+		if err != nil {
 			t.Logf("this system has no %s: %v", addr, err)
 			continue
-		} else {
-			_ = ln.Close()
 		}
+		_ = ln.Close()
 		p := dialAddr(t, net.JoinHostPort(addr, port))
 		p.send(request(1, 1, ""))
 		if resp := p.receive(); resp.Remark != p.LocalAddr().String()+" "+want {

@@ -7,7 +7,7 @@ import (
 )
 
 // quiet keeps tests of refusals from printing.
-var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+var quiet = slog.New(slog.DiscardHandler)
 
 type lockedWriter struct {
 	mu sync.Mutex

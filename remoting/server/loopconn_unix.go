@@ -3,6 +3,7 @@
 package server
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -191,7 +192,7 @@ func (t *loopConn) resume(c *Conn) {
 // writeSome writes what the kernel takes.
 func writeSome(fd int, b []byte) (int, error) {
 	n, err := unix.Write(fd, b)
-	if err == unix.EAGAIN || err == unix.EINTR {
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		return 0, nil
 	}
 	return max(n, 0), err
@@ -246,12 +247,12 @@ func (t *loopConn) writev(c *Conn, iov [][]byte) (writes int, err error) {
 		}
 		n, err := t.wmu.vecs.writev(t.fd, batch)
 		writes++
-		if err == unix.EAGAIN || err == unix.EINTR {
+		if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 			n, err = 0, nil
 		}
 		if err != nil {
 			reason := ReasonPeer
-			if err == unix.EFAULT {
+			if errors.Is(err, unix.EFAULT) {
 				reason = ReasonUnreadable
 			}
 			return writes, &CloseError{Reason: reason, Err: os.NewSyscallError("writev", err)}

@@ -279,7 +279,7 @@ func TestReplyBodyUnreadable(t *testing.T) {
 			t.Errorf("answer %d with %d bytes", resp.Code, len(resp.Body))
 		}
 		if err != nil {
-			if ne, ok := err.(net.Error); ok && ne.Timeout() {
+			if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 				t.Error("neither answered nor closed")
 			}
 			eventually(t, "reason", func() bool { return s.Stats().Closed[server.ReasonUnreadable] == 1 })

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 )
 
@@ -49,7 +50,7 @@ func TestLimitsCount(t *testing.T) {
 }
 
 func TestParseProxy(t *testing.T) {
-	v2 := func(rest ...byte) string { return string(append([]byte(proxyV2), rest...)) }
+	v2 := func(rest ...byte) string { return string(append(slices.Clone(proxyV2), rest...)) }
 	for name, tc := range map[string]struct {
 		in   string
 		n    int
@@ -90,7 +91,7 @@ func TestParseProxy(t *testing.T) {
 
 func FuzzParseProxy(f *testing.F) {
 	f.Add([]byte("PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n"))
-	f.Add(append([]byte(proxyV2), 0x21, 0x11, 0, 12, 192, 0, 2, 1, 192, 0, 2, 2, 0xdc, 4, 1, 0xbb))
+	f.Add(append(slices.Clone(proxyV2), 0x21, 0x11, 0, 12, 192, 0, 2, 1, 192, 0, 2, 2, 0xdc, 4, 1, 0xbb))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) == 0 {
 			return

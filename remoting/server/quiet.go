@@ -48,5 +48,5 @@ func (q *quietLog) warn(msg, key string, attrs ...any) {
 	if left > 0 {
 		attrs = append(attrs, "not_logged", left)
 	}
-	q.log.Warn(msg, attrs...)
+	q.log.Warn(msg, attrs...) //nolint:sloglint // the callers give constants
 }

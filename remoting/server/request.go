@@ -151,7 +151,7 @@ func (r *Request) answer(resp *remoting.Command) {
 		return
 	}
 	r.address(resp)
-	r.conn.enqueue(resp, r.scope, r.gen)
+	_ = r.conn.enqueue(resp, r.scope, r.gen) // a closed connection takes no answer, and says so itself
 }
 
 // free returns the request and its share of the buffer.

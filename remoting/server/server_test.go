@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -203,7 +204,7 @@ func (p *peer) tryReceive() (*remoting.Command, error) {
 func (p *peer) closed() {
 	p.t.Helper()
 	n, err := io.Copy(io.Discard, p)
-	if ne, ok := err.(net.Error); ok && ne.Timeout() {
+	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 		p.t.Fatalf("the connection is still open after %d bytes", n)
 	}
 }

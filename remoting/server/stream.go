@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -101,7 +102,7 @@ func (st *stream) read(c *Conn) error {
 func (st *stream) startTLS(c *Conn, pre []byte) error {
 	tc := tls.Server(&prefixed{Conn: st.raw, pre: pre}, c.srv.tls)
 	_ = st.raw.SetDeadline(time.Now().Add(c.srv.cfg.HandshakeTimeout))
-	if err := tc.Handshake(); err != nil {
+	if err := tc.HandshakeContext(context.Background()); err != nil { // the deadline ends it
 		return &CloseError{Reason: ReasonTLSHandshake, Err: err}
 	}
 	_ = st.raw.SetDeadline(time.Time{})

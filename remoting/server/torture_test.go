@@ -99,7 +99,7 @@ func tortureOnce(t *testing.T, addr string, rnd *rand.Rand) {
 	}
 	defer raw.Close()
 	_ = raw.SetDeadline(time.Now().Add(time.Duration(20+rnd.IntN(200)) * time.Millisecond))
-	var nc net.Conn = raw
+	nc := raw
 	if rnd.IntN(4) == 0 {
 		nc = tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
 	}
