@@ -70,7 +70,8 @@ func (d *dispatcher) run(ctx context.Context) {
 }
 
 // follow gives what was just appended to the queues, on the goroutine that has it in its cache, and before its
-// senders are answered. What comes between two others, or too fast, is left to run.
+// senders are answered. What comes between two others, or too fast, is left to run. It never waits: it is called under
+// Store.putting, which comes behind Store.dispatching in the order of locks.
 func (d *dispatcher) follow(items []*commitlog.Append) {
 	if !d.running.Load() {
 		return
@@ -96,6 +97,9 @@ func (d *dispatcher) followLocked(items []*commitlog.Append) bool {
 		if a.Err != nil {
 			continue
 		}
+		if d.mayWait(a.Buf) {
+			return false
+		}
 		if a.PhysicalOffset != d.pos.Load() || a.End > confirmed || d.s.cqs.Pending() >= pendingSoft {
 			return false
 		}
@@ -110,6 +114,19 @@ func (d *dispatcher) followLocked(items []*commitlog.Append) bool {
 		}
 	}
 	return true
+}
+
+// mayWait reports whether giving a record to its queue can take long: batch queues are written to at once, and on a full
+// disk that is tried again and again.
+func (d *dispatcher) mayWait(rec message.View) bool {
+	if rec.SysFlag()&message.FlagInnerBatch != 0 {
+		return true
+	}
+	if !d.s.someBatch.Load() {
+		return false
+	}
+	q := d.s.queues.getBytes(rec.Topic(), rec.QueueID())
+	return q != nil && q.batch.Load() != nil
 }
 
 // step dispatches some of what is there and reports whether there may be more. A unit is never left out: when too many
@@ -265,6 +282,7 @@ func (d *dispatcher) putBatchUnit(q *queue, u consumequeue.Unit, rec message.Vie
 	if b == nil {
 		b = d.s.cqs.NewBatch(q.topic, q.id)
 		q.batch.Store(b)
+		d.s.someBatch.Store(true)
 	}
 	unit := consumequeue.BatchUnit{Phys: u.Phys, Size: u.Size, TagsCode: u.TagsCode, StoreTime: rec.StoreTimestamp(), Base: rec.QueueOffset(), Count: 1, Compacted: -1}
 	if n, ok := message.Property(props, message.PropInnerNum); ok && rec.SysFlag()&message.FlagInnerBatch != 0 {

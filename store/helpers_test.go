@@ -60,12 +60,17 @@ func mustClose(tb testing.TB, s *Store) {
 // catchUp dispatches and indexes everything, in place of Run.
 func catchUp(tb testing.TB, s *Store) {
 	tb.Helper()
-	for s.dispatcher.pos.Load() < s.log.End() {
+	behind := func() bool {
+		end := s.log.End()
+		return s.dispatcher.pos.Load() < end || s.indexer.enabled && s.indexer.pos.Load() < end
+	}
+	for behind() {
 		if _, err := s.dispatcher.step(context.Background()); err != nil {
 			tb.Fatal(err)
 		}
-	}
-	for s.indexer.enabled && s.indexer.pos.Load() < s.log.End() {
+		if !s.indexer.enabled {
+			continue
+		}
 		if _, err := s.indexer.step(context.Background()); err != nil {
 			tb.Fatal(err)
 		}

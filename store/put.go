@@ -116,12 +116,14 @@ func (s *Store) PutBatch(ps []*Put) {
 	if took := int64(time.Since(began)); took > s.stats.putMaxNs.Load() {
 		s.stats.putMaxNs.Store(took) // two at once may lose one: it is a figure to look at
 	}
-	s.putting.RUnlock()
 	failpoint.Pass(failpoint.Appended)
-	if s.cfg.FlushDiskType == SyncFlush {
-		s.log.KickFlush() // the disk works while the queues are built
+	if len(w.items) > 0 {
+		if s.cfg.FlushDiskType == SyncFlush {
+			s.log.KickFlush() // the disk works while the queues are built
+		}
+		s.dispatcher.follow(w.items)
 	}
-	s.dispatcher.follow(w.items)
+	s.putting.RUnlock()
 	w.finish()
 }
 
@@ -306,9 +308,6 @@ func (w *putWork) finish() {
 	if len(w.waiting) > 0 {
 		s.log.WaitFlushed(end, w.flushed)
 		return
-	}
-	if sync && count > 0 {
-		s.log.KickFlush()
 	}
 	w.free()
 }

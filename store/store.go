@@ -60,6 +60,7 @@ type Store struct {
 	indexing      sync.Mutex
 
 	checkpointed atomic.Int64 // position that the last checkpoint covers
+	someBatch    atomic.Bool  // there are batch queues
 	queuesFailed atomic.Bool  // a sync of the queues failed: no checkpoint any more
 	closing      atomic.Bool  // changes under start
 	stats        counters
