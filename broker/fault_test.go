@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -297,4 +299,52 @@ func TestQuietLog(t *testing.T) {
 func (r *running) open() (n int) {
 	r.main.Conns(func(*server.Conn) bool { n++; return true })
 	return n - 1
+}
+
+// The backup of topics.json may be older than the newest topic: its messages
+// are served all the same, and the others keep their configuration (N010).
+func TestTopicsThatTheBackupLacks(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, testConfig(dir))
+	r.createTopic("old", 7)
+	r.createTopic("new", 3)
+	r.send("new", 1, "", "kept")
+	r.settle()
+	r.stop()
+	file := filepath.Join(dir, "config", "topics.json")
+	if err := os.WriteFile(file, []byte("\x00garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	backup, err := os.ReadFile(file + ".bak")
+	if err != nil || bytes.Contains(backup, []byte(`"new"`)) || !bytes.Contains(backup, []byte(`"old"`)) {
+		t.Fatalf("the backup is not the one before the last: %v", err)
+	}
+	r = start(t, testConfig(dir))
+	if recs := records(t, r.ok(remoting.ReqPullMessage, pullHeaderOf("G", "new", 1, 0), nil).Body); len(recs) != 1 || string(recs[0].Body) != "kept" {
+		t.Errorf("%+v", recs)
+	}
+	if tp := r.topics.Get("old"); tp == nil || tp.WriteQueueNums != 7 {
+		t.Errorf("%+v", tp)
+	}
+	for q := range r.store.Queues() {
+		if r.topics.Get(q.Topic) == nil {
+			t.Errorf("topic %s has messages and is unknown", q.Topic)
+		}
+	}
+}
+
+// A file that says nonsense of a topic's queues makes no endless loops.
+func TestImpossibleQueuesInTheFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "config"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"topicConfigTable":{"T":{"topicName":"T","readQueueNums":-7,"writeQueueNums":2147483647,"perm":6}},"dataVersion":{}}`
+	if err := os.WriteFile(filepath.Join(dir, "config", "topics.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, testConfig(dir))
+	if tp := r.topics.Get("T"); tp.ReadQueueNums != 0 || tp.WriteQueueNums != maxQueues {
+		t.Errorf("%+v", tp.TopicConfig)
+	}
 }

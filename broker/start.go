@@ -55,6 +55,19 @@ func (b *Broker) setPort(port int) {
 	b.endpoint.Store(&at)
 }
 
+// loadTopics loads the topics. Where only the backup was left, those that came
+// since are found by their queues: what was acknowledged stays readable.
+func (b *Broker) loadTopics() error {
+	if err := b.topics.Load(); err != nil || !b.topics.fromBackup {
+		return err
+	}
+	queues := map[string]int32{}
+	for q := range b.store.Queues() {
+		queues[q.Topic] = max(queues[q.Topic], q.QueueID+1)
+	}
+	return b.topics.Adopt(queues)
+}
+
 // checkStatic refuses a store whose static topics would be served wrongly.
 func (b *Broker) checkStatic() error {
 	const key = "topicQueueMapping.json"

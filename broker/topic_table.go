@@ -13,6 +13,7 @@ import (
 	"mqx/internal/fastjson"
 	"mqx/internal/jsonfile"
 	"mqx/internal/vfs"
+	"mqx/message"
 	"mqx/remoting"
 )
 
@@ -39,7 +40,8 @@ type topicTable struct {
 	saver *saver
 	// onChange is told the names that came, changed or went, under the table's
 	// lock: it must not block nor ask the table.
-	onChange func(names []string)
+	onChange   func(names []string)
+	fromBackup bool // Load has taken the backup, which may lack the newest topics
 	// editing is held from the look at a topic to the Put of what became of it.
 	editing sync.Mutex
 
@@ -72,7 +74,7 @@ func (t *topicTable) Load() error {
 	if err != nil {
 		return err
 	}
-	if src == jsonfile.Backup {
+	if t.fromBackup = src == jsonfile.Backup; t.fromBackup {
 		t.log.Warn("topics were loaded from the backup", "file", t.path)
 	}
 	for name, c := range read.TopicConfigTable {
@@ -83,6 +85,12 @@ func (t *topicTable) Load() error {
 			c.Attributes = map[string]string{}
 		}
 		c.TopicName = name
+		for _, n := range []*int32{&c.ReadQueueNums, &c.WriteQueueNums} {
+			if *n < 0 || *n > maxQueues {
+				t.log.Warn("a topic has an impossible number of queues", "file", t.path, "topic", name, "queues", *n)
+				*n = min(max(0, *n), maxQueues)
+			}
+		}
 		nt := t.newTopic(c)
 		nt.saved.Store(true)
 		t.mu.topics[name] = nt
@@ -96,6 +104,26 @@ func (t *topicTable) Load() error {
 		}
 	}
 	return nil
+}
+
+// Adopt brings topics back that have messages but are in no table: the file
+// that held them was lost. queues are the numbers of queues found. It is
+// called before anything is served.
+func (t *topicTable) Adopt(queues map[string]int32) error {
+	found := false
+	for name, n := range queues {
+		if t.mu.topics[name] != nil || message.ValidateTopic(name) != nil {
+			continue
+		}
+		found = true
+		t.log.Warn("a topic that the backup lacks has messages and is served again", "topic", name, "queues", n)
+		t.mu.topics[name] = t.newTopic(groupTopic(name, min(n, maxQueues), 0))
+		t.mu.version = t.mu.version.NextVersion(t.now())
+	}
+	if !found {
+		return nil
+	}
+	return t.saver.Save()
 }
 
 func (t *topicTable) allSaved() bool {
