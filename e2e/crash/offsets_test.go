@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/storecheck"
 	"mqx/remoting"
 )
 
@@ -108,6 +109,13 @@ func (b *offsetBook) afterDeath(s *life, at time.Time) map[offsetKey]int64 {
 		if got, ok := saved[k]; least >= 0 && (!ok || got < least) {
 			s.failf("committed offset of %v on disk is %d (there: %v); %d was taken more than %s before the death", k, got, ok, least, offsetsOldest)
 		}
+	}
+	for k, offset := range saved { // a broker that starts after a death cuts what lies behind the end of its queue
+		end := int64(0)
+		if q := s.state.Queues[storecheck.QueueKey{Topic: k.topic, ID: k.queue}]; q != nil {
+			end = q.Max()
+		}
+		saved[k] = min(offset, end)
 	}
 	b.startFromLocked(saved)
 	return saved
