@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -96,10 +97,11 @@ func TestPowerLoss(t *testing.T) {
 }
 
 // powerTotals are what a run went through.
-type powerTotals struct{ Losses, InRecovery, Sent, Acked, Lost, Found, Rot, Cut int }
+type powerTotals struct{ Losses, Kills, InRecovery, Sent, Acked, Lost, Found, Rot, Cut int }
 
 func (p *powerTotals) add(o powerTotals) {
 	p.Losses += o.Losses
+	p.Kills += o.Kills
 	p.InRecovery += o.InRecovery
 	p.Sent += o.Sent
 	p.Acked += o.Acked
@@ -118,7 +120,7 @@ func powerLossSeed(t *testing.T, seed uint64, logger *slog.Logger) (total powerT
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) {
-		p := &powerTest{t: t, r: rand.New(rand.NewPCG(seed, 0)), j: &storecheck.Journal{}, logger: logger, disk: vfs.NewMem()}
+		p := &powerTest{t: t, r: rand.New(rand.NewPCG(seed, 0)), j: &storecheck.Journal{}, logger: logger, disk: vfs.NewMem(), pending: map[uint64]bool{}}
 		for range 2 + p.r.IntN(4) {
 			p.generation()
 			if t.Failed() {
@@ -142,11 +144,14 @@ type powerTest struct {
 	total  powerTotals
 	// expired: log files were allowed to go.
 	expired bool
+	// pending are messages that a killed process had answered and not flushed, and that no start has made durable yet.
+	pending map[uint64]bool
 
 	mu struct {
 		sync.Mutex
 		lossAt   int    // the operation before which the power fails; 0: not now
 		chance   uint64 // seed of what the loss leaves
+		kill     bool   // the process ends, the power does not
 		lost     bool
 		after    *vfs.Mem
 		answered *storecheck.Journal // as of the loss
@@ -154,6 +159,7 @@ type powerTest struct {
 		flushed  int64
 		store    *store.Store // the open one
 		born     map[uint64]time.Time
+		deleted  bool // deletedTopic has no queues
 	}
 }
 
@@ -176,7 +182,8 @@ func (p *powerTest) onOp(vfs.Op) error {
 	return nil
 }
 
-// loseLocked takes the power away now. What was answered is noted first, so that all of it happened before.
+// loseLocked takes the power away now, or kills the process: then nothing of what was written goes, and what was not
+// synced is still not. What was answered is noted first, so that all of it happened before.
 func (p *powerTest) loseLocked() {
 	p.mu.lost, p.mu.at = true, time.Now()
 	p.mu.answered = p.j.Snapshot()
@@ -184,7 +191,11 @@ func (p *powerTest) loseLocked() {
 	if p.mu.store != nil {
 		p.mu.flushed = p.mu.store.LogFlushed()
 	}
-	p.mu.after = p.disk.PowerLoss(p.mu.chance)
+	if p.mu.kill {
+		p.mu.after = p.disk.KillUnsynced()
+	} else {
+		p.mu.after = p.disk.PowerLoss(p.mu.chance)
+	}
 }
 
 func (p *powerTest) isLost() bool {
@@ -202,6 +213,7 @@ func (p *powerTest) generation() {
 	}
 	p.mu.Lock()
 	p.mu.lost, p.mu.store, p.mu.born, p.mu.chance = false, nil, map[uint64]time.Time{}, p.r.Uint64()
+	p.mu.kill = p.r.IntN(4) == 0
 	switch p.r.IntN(5) {
 	case 0:
 		p.mu.lossAt = 1 + p.r.IntN(60) // while it opens, as a rule
@@ -253,6 +265,9 @@ func (p *powerTest) serve(s *store.Store, flush string) {
 		time.Sleep(time.Duration(p.r.IntN(300)) * time.Millisecond)
 		s.DeleteExpiredNow()
 	}
+	if p.r.IntN(4) == 0 {
+		p.deleteTopic(s)
+	}
 	producers.Wait()
 	if p.r.IntN(2) == 0 { // idle for a while
 		time.Sleep(time.Duration(p.r.IntN(1000)) * time.Millisecond)
@@ -278,6 +293,38 @@ func (p *powerTest) serve(s *store.Store, flush string) {
 	running.Wait()
 }
 
+// deletedTopic is written to and deleted, and must stay away once that was answered.
+const deletedTopic = "Deleted"
+
+func (p *powerTest) deleteTopic(s *store.Store) {
+	done := make(chan *store.Put, 3)
+	puts := make([]*store.Put, 3)
+	for i := range puts {
+		puts[i] = &store.Put{Record: message.Record{
+			Topic: []byte(deletedTopic), QueueID: int32(i), Body: []byte("goes"), Properties: []byte("KEYS\x01gone\x02"),
+			BornHost: netip.MustParseAddrPort("10.0.0.1:4000"), StoreHost: netip.MustParseAddrPort("10.0.0.2:10911"),
+		}, Done: func(put *store.Put) { done <- put }}
+	}
+	p.setDeleted(false)
+	s.PutBatch(puts)
+	for range puts {
+		<-done
+	}
+	time.Sleep(time.Duration(p.r.IntN(150)) * time.Millisecond)
+	if err := s.DeleteTopic(deletedTopic); err == nil {
+		p.setDeleted(true)
+	}
+}
+
+// setDeleted notes whether the topic must be away; what the power failed before counts not.
+func (p *powerTest) setDeleted(away bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.mu.lost {
+		p.mu.deleted = away
+	}
+}
+
 func (p *powerTest) loseNow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -296,6 +343,7 @@ func (p *powerTest) adopt() {
 	if err := p.j.Adopt(l); err != nil {
 		p.t.Error(err)
 	}
+	clear(p.pending)
 }
 
 var powerTopics = []string{"Orders", "Payments", "%RETRY%group"}
@@ -402,16 +450,17 @@ func appendedAfter(j *storecheck.Journal, born map[uint64]time.Time) func(phys i
 // check looks at what the loss left, with a store of its own, and leaves it for the next generation.
 func (p *powerTest) check(flush string) {
 	p.mu.Lock()
-	after, at, flushed, born, answered := p.mu.after, p.mu.at, p.mu.flushed, p.mu.born, p.mu.answered
+	after, at, flushed, born, answered, kill := p.mu.after, p.mu.at, p.mu.flushed, p.mu.born, p.mu.answered, p.mu.kill
 	p.mu.Unlock()
 	if after == nil {
 		p.t.Error("the power did not fail")
 		return
 	}
 	_, before := answered.Counts()
+	may := map[uint64]bool{} // what may be lost
 	if flush == store.AsyncFlush {
-		// What may be lost: what was appended less than both intervals ago, and had less than a few pages behind it one
-		// interval ago, and was not flushed by chance.
+		// What was appended less than both intervals ago, and had less than a few pages behind it one interval ago, and
+		// was not flushed by chance.
 		late := appendedAfter(p.j, born)
 		p.j.Keep(func(s *storecheck.Send) bool {
 			t, now := born[s.ID]
@@ -419,8 +468,16 @@ func (p *powerTest) check(flush string) {
 				return true
 			}
 			t, enough := late(s.Phys + powerPages*4096)
-			return enough && at.Sub(t) > powerFlush
+			may[s.ID] = !enough || at.Sub(t) <= powerFlush
+			return true
 		})
+	}
+	if kill { // it is there, and may go with the power later, until a start has made it durable
+		p.total.Kills++
+		maps.Copy(p.pending, may)
+	} else {
+		p.j.Keep(func(s *storecheck.Send) bool { return !may[s.ID] && !p.pending[s.ID] })
+		clear(p.pending)
 	}
 	_, due := p.j.Counts()
 	p.total.Acked, p.total.Lost = p.total.Acked+len(born), p.total.Lost+before-due
@@ -458,7 +515,9 @@ func (p *powerTest) inspect(disk *vfs.Mem, flush string) {
 		t.Errorf("cannot close the recovered store: %v", err)
 		return
 	}
-	got, errs := storecheck.CheckStopped(disk, cfg.RootDir, storecheck.Options{Slots: powerSlots, Journal: p.j})
+	got, errs := storecheck.CheckStopped(disk, cfg.RootDir, storecheck.Options{
+		Slots: powerSlots, Journal: p.j, Gone: func(topic string) bool { return topic == deletedTopic },
+	})
 	for _, err := range errs {
 		t.Errorf("after the loss (%s): %v", flush, err)
 	}
@@ -470,6 +529,9 @@ func (p *powerTest) inspect(disk *vfs.Mem, flush string) {
 		t.Errorf("the log begins at %d, nothing was allowed to go", got.Log.Min)
 	}
 	for k, q := range got.Queues {
+		if p.mu.deleted && k.Topic == deletedTopic && len(q.Units) > 0 {
+			t.Errorf("queue %s/%d of a deleted topic is back, with %d units", k.Topic, k.ID, len(q.Units))
+		}
 		want := bounds{q.Min(got.Log.Min), q.Max()}
 		if offsets[k] != want {
 			t.Errorf("queue %s/%d: offsets %v, want %v", k.Topic, k.ID, offsets[k], want)

@@ -94,8 +94,12 @@ func (j *Journal) Snapshot() *Journal {
 func (j *Journal) Adopt(l *Log) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	topics := j.topics()
 	for i := range l.Records {
 		r := &l.Records[i]
+		if !topics[r.Topic] {
+			continue
+		}
 		id, ok := bodyID(r.Body)
 		if !ok || id >= uint64(len(j.mu.sends)) {
 			return fmt.Errorf("record at %d (queue %s/%d offset %d) was never sent", r.Phys, r.Topic, r.QueueID, r.QueueOffset)
@@ -106,6 +110,15 @@ func (j *Journal) Adopt(l *Log) error {
 		}
 	}
 	return nil
+}
+
+// topics are those that messages were sent to; the lock is held.
+func (j *Journal) topics() map[string]bool {
+	topics := map[string]bool{}
+	for i := range j.mu.sends {
+		topics[j.mu.sends[i].Topic] = true
+	}
+	return topics
 }
 
 // Counts returns how many messages were sent, and how many of them answered.
@@ -163,10 +176,7 @@ func (j *Journal) Check(l *Log) []error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	topics := map[string]bool{}
-	for i := range j.mu.sends {
-		topics[j.mu.sends[i].Topic] = true
-	}
+	topics := j.topics()
 	found := make([]*Record, len(j.mu.sends))
 	for i := range l.Records {
 		r := &l.Records[i]

@@ -18,6 +18,59 @@ func (m *Mem) Kill() *Mem {
 		func(n *memNode) *memNode { return n.clone() })
 }
 
+// KillUnsynced is Kill, but what was not synced is still not: it may go when the power fails later.
+func (m *Mem) KillUnsynced() *Mem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := NewMem()
+	out.mu.now, out.mu.capacity = m.mu.now, m.mu.capacity
+	seen := map[*memNode]*memNode{}
+	copyNode := func(n *memNode) *memNode {
+		if n == nil || seen[n] != nil {
+			return seen[n]
+		}
+		c := n.cloneUnsynced()
+		c.fs = out
+		if !n.unlinked {
+			out.mu.used += int64(len(c.pages)) * memPage
+		}
+		seen[n] = c
+		return c
+	}
+	copyDirs := func(to, from map[string]*memDir) {
+		for path, d := range from {
+			c := newMemDir(d.modTime)
+			c.saved = d.saved
+			for name, n := range d.names {
+				c.names[name] = copyNode(n)
+			}
+			for name, n := range d.durable {
+				c.durable[name] = copyNode(n)
+			}
+			for _, op := range d.pending {
+				op.node = copyNode(op.node)
+				c.pending = append(c.pending, op)
+			}
+			to[path] = c
+		}
+	}
+	copyDirs(out.mu.dirs, m.mu.dirs)
+	copyDirs(out.mu.gone, m.mu.gone)
+	return out
+}
+
+// cloneUnsynced copies the content with what is known of its durability.
+func (n *memNode) cloneUnsynced() *memNode {
+	c := n.clone()
+	c.durableSize, c.cut = n.durableSize, maps.Clone(n.cut)
+	for p, st := range n.pages {
+		st.before = bytes.Clone(st.before)
+		c.pages[p] = st
+	}
+	c.unlinked, c.freed = n.unlinked, n.unlinked
+	return c
+}
+
 // PowerLoss returns what is found after the power failed. Of every page written since the last sync, one of these
 // stays, by chance of the seed: the old content, the new one, or a mixture of both by sectors of 512 bytes. A length
 // that was not synced is the old or the new one; with the old one, what a truncation had taken is back. Of the names

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"strconv"
 	"testing"
 
 	"mqx/internal/vfs"
@@ -66,6 +67,45 @@ func TestPowerLossBringsReplacedFilesBack(t *testing.T) {
 	}
 	if len(seen) != 2 || !seen["old"] || !seen["new"] {
 		t.Fatalf("seen %v, want old and new", seen)
+	}
+}
+
+// What was written and not synced before a kill is there after it, and may go when the power fails then.
+func TestPowerLossAfterAKill(t *testing.T) {
+	m := vfs.NewMem()
+	must(t, vfs.WriteFileDurable(m, "/f", []byte("old")))
+	f, err := m.OpenFile("/f", os.O_RDWR)
+	must(t, err)
+	_, err = f.WriteAt([]byte("new"), 0)
+	must(t, err)
+	must(t, m.MkdirAll("/d"))
+	must(t, vfs.WriteFileDurable(m, "/d/g", []byte("x")))
+	k := m.KillUnsynced()
+	_, err = f.WriteAt([]byte("late"), 0) // the old process is none of its business
+	must(t, err)
+	if b, err := vfs.ReadFile(k, "/f"); err != nil || string(b) != "new" {
+		t.Fatalf("after the kill: %q, %v", b, err)
+	}
+	seen := map[string]bool{}
+	look := func() {
+		clear(seen)
+		k.EachPowerLoss(func(left *vfs.Mem) bool {
+			b, err := vfs.ReadFile(left, "/f")
+			must(t, err)
+			_, dirErr := left.Stat("/d/g")
+			seen[string(b)+" "+strconv.FormatBool(dirErr == nil)] = true
+			return true
+		})
+	}
+	if look(); len(seen) != 4 {
+		t.Fatalf("after kill and loss: %v", seen)
+	}
+	g, err := k.OpenFile("/f", os.O_RDWR)
+	must(t, err)
+	must(t, g.Sync())
+	must(t, k.SyncDir("/"))
+	if look(); len(seen) != 1 || !seen["new true"] {
+		t.Fatalf("after kill, sync and loss: %v", seen)
 	}
 }
 

@@ -213,6 +213,8 @@ func (q *Queue) Reset(phys int64) (dropped int64, err error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	// A process that was killed may have made files whose names are not durable: the next sync looks after that.
+	q.mu.newNames = true
 	q.mu.stale = max(q.mu.stale, old, stale)
 	q.mu.written, q.mu.lastEnd = keep, last
 	if keep < old {
