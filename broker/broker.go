@@ -201,7 +201,7 @@ func (b *Broker) open(ctx context.Context) error {
 		return err
 	}
 	b.store = st
-	if err := b.fsys.MkdirAll(filepath.Dir(b.configFile("topics.json"))); err != nil {
+	if err := vfs.MkdirAllDurable(b.fsys, filepath.Dir(b.configFile("topics.json"))); err != nil {
 		return errors.Join(fmt.Errorf("cannot make the directory of the configuration files: %w", err), st.Close())
 	}
 	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.checkStatic, b.cutOffsets} {
