@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -51,6 +53,10 @@ type ReaderConfig struct {
 	Batch int
 	// Follow keeps reading as messages come, by long polling.
 	Follow bool
+	// Missing is told, once a broker and one call at a time, of brokers that cannot be asked
+	// or read; reading goes on without them. It is an error when none is left. Without
+	// Missing the first such broker ends reading.
+	Missing func(broker string, err error)
 	// Ordered merges queues by store time. With Follow a queue that has been read to its
 	// end does not hold the others up.
 	Ordered bool
@@ -68,6 +74,7 @@ type Reader struct {
 	cfg    ReaderConfig
 	core   *core
 	filter filter
+	absent absent
 	once   sync.Once
 }
 
@@ -109,7 +116,7 @@ func NewReader(cfg ReaderConfig) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot make reader: %w", err)
 	}
-	return &Reader{cfg: cfg, core: c, filter: f}, nil
+	return &Reader{cfg: cfg, core: c, filter: f, absent: absent{tell: cfg.Missing}}, nil
 }
 
 // Close closes the connections. It is idempotent.
@@ -118,27 +125,53 @@ func (r *Reader) Close() (err error) {
 	return err
 }
 
-// Queues are the queues that Read reads, with the range of each.
+// Queues are the queues that Read reads, with the range of each. Brokers are asked side
+// by side: one that hangs holds up none of the others.
 func (r *Reader) Queues(ctx context.Context) ([]QueueRange, error) {
 	rt, err := r.core.routes.get(ctx, r.cfg.Topic)
 	if err != nil {
 		return nil, err
 	}
-	var out []QueueRange
+	var queues []remoting.MessageQueue
+	brokers := map[string][]int{} // places in queues
 	for _, q := range rt.read {
 		if len(r.cfg.Brokers) > 0 && !slices.Contains(r.cfg.Brokers, q.BrokerName) || r.cfg.HasQueue && q.QueueID != r.cfg.Queue {
 			continue
 		}
-		qr, err := r.rangeOf(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, qr)
+		brokers[q.BrokerName] = append(brokers[q.BrokerName], len(queues))
+		queues = append(queues, q)
 	}
-	if len(out) == 0 {
+	if len(queues) == 0 {
 		return nil, &NoRouteError{Topic: r.cfg.Topic, Err: errors.New("no such queue can be read")}
 	}
-	return out, nil
+	ranges := make([]QueueRange, len(queues))
+	g, gctx := errgroup.WithContext(ctx)
+	for name, at := range brokers {
+		g.Go(func() error {
+			for _, i := range at {
+				qr, err := r.rangeOf(gctx, queues[i])
+				if err == nil {
+					ranges[i] = qr
+					continue
+				}
+				if !r.absent.note(gctx, name, err) {
+					return err
+				}
+				for _, i := range at { // what is known of its other queues is of no use
+					ranges[i] = QueueRange{}
+				}
+				return nil
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	if err := r.absent.all(queues); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(ranges, func(qr QueueRange) bool { return qr.Queue.Topic == "" }), nil
 }
 
 // QueueRange is what is read of a queue: [Start, End).
@@ -209,7 +242,15 @@ func (r *Reader) Read(ctx context.Context, f func(m *Received) error) error {
 	if err := m.run(ctx, f); err != nil && !errors.Is(err, ErrStop) {
 		return err
 	}
-	return m.brokenError()
+	return errors.Join(r.absent.all(rangedQueues(ranges)), m.brokenError())
+}
+
+func rangedQueues(ranges []QueueRange) []remoting.MessageQueue {
+	out := make([]remoting.MessageQueue, len(ranges))
+	for i, qr := range ranges {
+		out[i] = qr.Queue
+	}
+	return out
 }
 
 // maxParallelReads bounds the queues that are read at a time.
@@ -241,7 +282,11 @@ func (r *Reader) follow(ctx context.Context, qr QueueRange, cur *cursor) {
 				return
 			}
 			if !r.cfg.Follow && failures >= maxFailedPulls || !retryable(err) {
-				cur.fail(ctx, err)
+				if r.absent.note(ctx, qr.Queue.BrokerName, err) {
+					cur.finish(ctx)
+				} else {
+					cur.fail(ctx, err)
+				}
 				return
 			}
 			r.core.log.Warn("pull failed", "queue", qr.Queue.String(), "offset", spec.offset, "error", err)
