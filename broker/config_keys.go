@@ -61,7 +61,7 @@ var noEffectReasons = map[string]string{
 	"lite":         "lite topics are not served",
 	"lmq":          "light message queues are not limited",
 	"log":          "the log is written, mapped and cleaned in another way here",
-	"metrics":      "metrics have flags of their own (mqx broker start --metrics)",
+	"metrics":      "metrics are not served yet",
 	"netty":        "concerns Netty",
 	"nettythreads": "does not apply: requests run on event loops (serverSelectorThreads) and the pools of their class",
 	"notify":       "members are always told at once",
@@ -104,7 +104,7 @@ func notDefault(v string) bool { v = strings.TrimSpace(v); return v != "" && v !
 
 // refusals is the list. Each row has a test.
 var refusals = []refusal{
-	{"brokerRole", isSlave, "replicas are not served yet: this broker would keep no copy of its master"},
+	{"brokerRole", isSlave, "replicas are not served yet: this broker would copy nothing and be a second master of its name, with id 0"},
 	{"totalReplicas", aboveOne, "replication is not served yet: there would be one copy"},
 	{"inSyncReplicas", aboveOne, "replication is not served yet: messages would be acknowledged with one copy"},
 	{"minInSyncReplicas", aboveOne, "replication is not served yet: messages would be acknowledged with one copy"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -192,12 +193,10 @@ func (c *Config) Warnings() []string {
 	return append(out, l.odd...)
 }
 
-// nearest hints at a known key that differs in case only.
+// nearest hints at the known key that was probably meant.
 func nearest(key string) string {
-	for k := range apacheKeys() {
-		if k != key && strings.EqualFold(k, key) {
-			return fmt.Sprintf(" (did you mean %q?)", k)
-		}
+	if k := props.Nearest(key, maps.Keys(apacheKeys())); k != "" {
+		return fmt.Sprintf(" (did you mean %q?)", k)
 	}
 	return ""
 }

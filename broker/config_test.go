@@ -164,6 +164,7 @@ func TestWarnings(t *testing.T) {
 		"fileReservedTime=24",           // 8
 		"enablePropertyFilter=true",     // 9
 		"brokerRole=SYNC_MASTER",        // 10
+		"flushDiskTyp=SYNC_FLUSH",       // 11: unknown, a letter is missing
 	}, "\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -174,6 +175,7 @@ func TestWarnings(t *testing.T) {
 		`broker.conf:4: serverWorkerThreads=16 has no effect: does not apply`,
 		`broker.conf:5: unknown key "autocreatetopicenable" is ignored (did you mean "autoCreateTopicEnable"?)`,
 		`broker.conf:6: unknown key "my.own.key" is ignored`,
+		`warning: broker.conf:11: unknown key "flushDiskTyp" is ignored (did you mean "flushDiskType"?)`,
 		`broker.conf:1: the value of "brokerName" ends in blanks`,
 		`broker.conf:7: key "fileReservedTime" is given again further down`,
 		`broker.conf:9: enablePropertyFilter=true has no effect: SQL92`,
