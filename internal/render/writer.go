@@ -107,7 +107,10 @@ func (w *Writer) Close() error {
 		return WriteHelp(w.out, w.schema)
 	}
 	if w.o.Stream {
-		return nil
+		if w.started {
+			return nil
+		}
+		return w.lineHeader() // no row came
 	}
 	if w.o.Sort != "" {
 		w.sortRows()
