@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -178,6 +179,9 @@ func (o *changeTopicOptions) change(a *app, c *cobra.Command, confirmName string
 	if err := allFailed(len(p.Changes), p.Errors); err != nil {
 		return err
 	}
+	if o.safety.dryRun {
+		showTopicPlan(a, p)
+	}
 	if o.safety.dryRun || nothingToDo(p) {
 		return o.finish(a, w, closeOut, p.Changes, p.Errors, p.Topic, o.safety.dryRun && !nothingToDo(p))
 	}
@@ -196,7 +200,8 @@ func (o *changeTopicOptions) change(a *app, c *cobra.Command, confirmName string
 		return err
 	}
 	undoLine(a, p.Topic, result.Done)
-	return o.finish(a, w, closeOut, result.Done, result.Errors, p.Topic, false)
+	// Who could not be planned for was not changed either.
+	return o.finish(a, w, closeOut, result.Done, append(slices.Clone(p.Errors), result.Errors...), p.Topic, false)
 }
 
 func nothingToDo(p *admin.TopicPlan) bool {
@@ -262,7 +267,7 @@ func showTopicPlan(a *app, p *admin.TopicPlan) {
 		}
 	}
 	for _, u := range p.Unread {
-		fmt.Fprintf(a.Err, "  unread   %d messages of group %s in queue %d of %s are lost\n", u.Count, u.Group, u.QueueID, u.Broker)
+		fmt.Fprintf(a.Err, "  unread   %s of group %s in queue %d of %s would be lost\n", counted(u.Count, "message"), u.Group, u.QueueID, u.Broker)
 	}
 	for _, e := range p.Errors {
 		fmt.Fprintf(a.Err, "  unknown  %s\n", oneLine(e.Error()))

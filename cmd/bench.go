@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,7 +95,7 @@ func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
 		o.target.add(f)
 		f.StringArrayVarP(&o.topics, "topic", "t", []string{benchTopic}, "topic to load; may be repeated")
 		if kind != "route" {
-			f.StringArrayVarP(&o.brokers, "broker", "b", nil, "address of a broker to load (default: those of the route)")
+			f.StringArrayVarP(&o.brokers, "broker", "b", nil, "load this broker only, by name or address; may be repeated (default: those of the route)")
 			f.IntVar(&o.queues, "queues", 0, "queues to use of each topic and broker (default: all)")
 		}
 	})
@@ -119,6 +120,9 @@ func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
 		}
 	})
 	o.output.add(c)
+	if kind != "route" {
+		completeFlag(c, "broker", completeBrokers(a, &o.target))
+	}
 	return c
 }
 
@@ -177,6 +181,9 @@ func runBench(a *app, c *cobra.Command, o *benchOptions, kind string, run loadFu
 	}
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()
+	if err := o.findBrokers(ctx, a); err != nil {
+		return errors.Join(a.withTimeout(ctx, err), closeOut())
+	}
 	var reports []*client.LoadReport
 	for n := range o.runs {
 		r, err := run(ctx, o.load(a, cfg, n))
@@ -199,6 +206,42 @@ func runBench(a *app, c *cobra.Command, o *benchOptions, kind string, run loadFu
 	}
 	return verdict(reports)
 }
+
+// findBrokers makes addresses of the names among the brokers: an address has a port.
+func (o *benchOptions) findBrokers(ctx context.Context, a *app) error {
+	if !slices.ContainsFunc(o.brokers, isBrokerName) {
+		return nil
+	}
+	c, err := a.adminClient(&o.target)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	known, err := c.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	masters := map[string]string{}
+	for _, b := range known {
+		if b.ID == 0 {
+			names, masters[b.Name] = append(names, b.Name), b.Addr
+		}
+	}
+	for i, name := range o.brokers {
+		if !isBrokerName(name) {
+			continue
+		}
+		addr, ok := masters[name]
+		if !ok {
+			return failf(ExitNotFound, "broker %s not found; known: %s", name, strings.Join(names, ", "))
+		}
+		o.brokers[i] = addr
+	}
+	return nil
+}
+
+func isBrokerName(text string) bool { return !strings.Contains(text, ":") }
 
 func (o *benchOptions) load(a *app, cfg client.Config, run int) client.LoadConfig {
 	return client.LoadConfig{

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -62,7 +63,7 @@ func completionScript(root *cobra.Command, shell string) ([]byte, error) {
 	case "powershell":
 		err = root.GenPowerShellCompletionWithDesc(&b)
 	default:
-		return nil, usagef("unknown shell %q: one of %v", shell, completionShells)
+		return nil, usagef("unknown shell %q: one of %s", shell, strings.Join(completionShells, ", "))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the completion script for %q: %w", shell, err)

@@ -156,19 +156,24 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()
 	h := &handOff{w: w, show: o.show, count: o.count}
+	var missing problems
 	if o.commit {
 		if a.global.readOnly {
 			return failf(ExitDenied, "refused by --read-only: --commit moves the offsets of group %s", o.group)
 		}
 		err = o.join(ctx, cfg, topic, h)
 	} else {
-		err = o.read(ctx, a, c, cfg, topic, h)
+		err = o.read(ctx, a, c, cfg, topic, h, &missing)
+	}
+	for _, p := range missing {
+		w.Problem(p)
 	}
 	err = errors.Join(o.ending(ctx, a, err, h), w.Close(), closeOut())
-	if err == nil {
-		a.note("%d messages", h.n)
+	if err != nil {
+		return err
 	}
-	return err
+	a.note("%s", counted(h.n, "message"))
+	return a.partialCode(missing)
 }
 
 // ending: following without a count ends by being told to, everything else ends
@@ -188,8 +193,8 @@ func (o *consumeOptions) ending(ctx context.Context, a *app, err error, h *handO
 	}
 }
 
-// read reads the queues beside any group.
-func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg client.Config, topic string, h *handOff) error {
+// read reads the queues beside any group, and goes on without brokers that do not answer.
+func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg client.Config, topic string, h *handOff, missing *problems) error {
 	now := time.Now()
 	start, err := parsePosition(o.start, now)
 	if err != nil {
@@ -198,6 +203,11 @@ func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg
 	rc := client.ReaderConfig{
 		Config: cfg, Topic: topic, Brokers: o.brokers, Queue: o.queue, HasQueue: c.Flags().Changed("queue"),
 		Start: start, Tag: o.tag, Group: o.group, Follow: o.follow,
+		Missing: func(broker string, err error) {
+			p := render.Problem{Target: broker, Message: err.Error()}
+			a.missing(p)
+			*missing = append(*missing, p)
+		},
 	}
 	end := "where it ends now"
 	if o.end != "" {

@@ -154,7 +154,7 @@ MQX_NAMESRV or NAMESRV_ADDR.
   MQX_ACCESS_KEY                access key that signs every request
   MQX_SECRET_KEY                secret key to it
   MQX_SECURITY_TOKEN            security token to it, if there is one
-  NO_COLOR                      no colour, whatever its value
+  NO_COLOR                      no colour, unless it is empty
   NOTIFY_SOCKET                 set by systemd; servers report their state there`
 
 const helpChanges = `

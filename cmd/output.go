@@ -46,7 +46,7 @@ func (o *outputFlags) add(c *cobra.Command) {
 // addRows adds the flags that choose and order the rows.
 func (o *outputFlags) addRows(c *cobra.Command) {
 	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringVar(&o.match, "match", "", "print only rows that match; see `mqx help match`")
+		f.StringVar(&o.match, "match", "", "print only rows that match; see mqx help match")
 		f.StringVar(&o.sort, "sort", "", "sort by this field; -FIELD the other way round")
 		f.IntVar(&o.limit, "limit", 0, "print only the first N rows")
 	})
@@ -55,7 +55,7 @@ func (o *outputFlags) addRows(c *cobra.Command) {
 // addWatch adds the flags that repeat a read.
 func (o *outputFlags) addWatch(c *cobra.Command) {
 	grouped(c, groupOutput, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.watch, "watch", false, "repeat until interrupted")
+		f.BoolVar(&o.watch, "watch", false, "repeat until interrupted, or as long as --timeout says")
 		f.DurationVar(&o.interval, "interval", 2*time.Second, "time between repetitions of --watch")
 	})
 }
@@ -141,6 +141,8 @@ func (a *app) list(c *cobra.Command, o *outputFlags, s render.Schema, fetch func
 	if !o.watch {
 		return closed(round(), closeOut)
 	}
+	ctx, cancel := a.deadline(c, false) // a limit that is given ends the repetition
+	defer cancel()
 	for {
 		if a.OutTTY && o.file == "" {
 			fmt.Fprint(a.Out, "\x1b[H\x1b[2J")
@@ -151,9 +153,12 @@ func (a *app) list(c *cobra.Command, o *outputFlags, s render.Schema, fetch func
 			}
 		}
 		select {
-		case <-c.Context().Done():
-			return closed(context.Cause(c.Context()), closeOut)
+		case <-ctx.Done():
+			return closed(context.Cause(c.Context()), closeOut) // nil when its time is over
 		case <-time.After(o.interval):
+		}
+		if !a.OutTTY || o.file != "" {
+			a.global.noHeaders = true // there is one header line, whatever is repeated
 		}
 	}
 }
@@ -187,12 +192,22 @@ func (a *app) withTimeout(ctx context.Context, err error) error {
 // partial says which parts are missing and makes the exit code of it.
 func (a *app) partial(missing problems) error {
 	for _, p := range missing {
-		who := p.Target
-		if p.Addr != "" && p.Addr != p.Target {
-			who += " (" + p.Addr + ")"
-		}
-		fmt.Fprintf(a.Err, "error: %s: %s\n", who, oneLine(p.Message))
+		a.missing(p)
 	}
+	return a.partialCode(missing)
+}
+
+// missing says which part is missing.
+func (a *app) missing(p render.Problem) {
+	who := p.Target
+	if p.Addr != "" && p.Addr != p.Target {
+		who += " (" + p.Addr + ")"
+	}
+	fmt.Fprintf(a.Err, "error: %s: %s\n", who, oneLine(p.Message))
+}
+
+// partialCode is the exit code of an answer of which parts are missing.
+func (a *app) partialCode(missing problems) error {
 	if len(missing) == 0 || a.global.partial == "ok" {
 		return nil
 	}

@@ -85,6 +85,14 @@ func (a *app) note(format string, args ...any) {
 	}
 }
 
+// counted is a number with its noun: 1 message, 2 messages.
+func counted(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
 // warn says on stderr what the user must know, always.
 func (a *app) warn(format string, args ...any) {
 	fmt.Fprintf(a.Err, "warning: %s\n", oneLine(fmt.Sprintf(format, args...)))

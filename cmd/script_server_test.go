@@ -28,6 +28,7 @@ var servers sync.Map
 func (s *runningServer) stop() error {
 	s.once.Do(func() {
 		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		_ = s.cmd.Process.Signal(syscall.SIGCONT) // it may be frozen
 		select {
 		case s.err = <-s.done:
 		case <-time.After(60 * time.Second):
@@ -38,12 +39,16 @@ func (s *runningServer) stop() error {
 	return s.err
 }
 
-func stopServer(ts *testscript.TestScript, name string) {
+func serverNamed(ts *testscript.TestScript, name string) *runningServer {
 	v, ok := servers.Load(ts.MkAbs(name))
 	if !ok {
 		ts.Fatalf("no server %q", name)
 	}
-	s := v.(*runningServer)
+	return v.(*runningServer)
+}
+
+func stopServer(ts *testscript.TestScript, name string) {
+	s := serverNamed(ts, name)
 	if err := s.stop(); err != nil {
 		text, _ := os.ReadFile(s.log)
 		ts.Fatalf("the server ended with %v, want exit code 0:\n%s", err, text)
