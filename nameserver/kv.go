@@ -127,7 +127,7 @@ func (t *kvTable) change(namespace string, f func(kvs map[string]string)) error 
 	if err != nil {
 		return fmt.Errorf("cannot encode key-value table: %w", err)
 	}
-	if err := t.fs.MkdirAll(filepath.Dir(t.path)); err != nil {
+	if err := vfs.MkdirAllDurable(t.fs, filepath.Dir(t.path)); err != nil {
 		return fmt.Errorf("cannot save key-value table %q: %w", t.path, err)
 	}
 	if err := jsonfile.Save(t.fs, t.path, data); err != nil {
