@@ -284,7 +284,8 @@ func TestTimeouts(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("Go", <-errs, begin)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), patience) // longer than RequestTimeout
+	defer cancel()
 	go func() {
 		eventually(t, "fourth request", func() bool { return n.requests.Load() == 4 })
 		cancel()
@@ -399,7 +400,7 @@ func TestDeafPeer(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, size := range []int{10, 1 << 20, 8 << 20, 8 << 20} {
 		wg.Go(func() {
-			_, err := c.Call(within(t, 200*time.Millisecond), addr, request(codeEcho, strings.Repeat("x", size)))
+			_, err := c.Call(within(t, time.Second), addr, request(codeEcho, strings.Repeat("x", size)))
 			var te *client.TimeoutError
 			if !errors.As(err, &te) {
 				t.Errorf("%d bytes: %v", size, err)

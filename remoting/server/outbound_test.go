@@ -113,9 +113,12 @@ func slowPeer(t *testing.T, s *server.Server, n int) *peer {
 	t.Cleanup(func() { _ = nc.Close() })
 	_ = nc.SetDeadline(time.Now().Add(patience))
 	p := &peer{nc, t}
-	for i := range n {
-		p.send(partsRequest(2, int32(i), 100, 1000))
+	// In one write: the server may close before a second one.
+	requests := make([]*remoting.Command, n)
+	for i := range requests {
+		requests[i] = partsRequest(2, int32(i), 100, 1000)
 	}
+	p.send(requests...)
 	return p
 }
 
