@@ -21,7 +21,7 @@ func (b *Broker) cutOffsets() error {
 
 // cut lowers committed offsets to the end of their queue and reports whether there were any above.
 func (t *offsetTable) cut(end func(topic string, queue int32) int64) bool {
-	any := false
+	found := false
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.Lock()
@@ -31,7 +31,7 @@ func (t *offsetTable) cut(end func(topic string, queue int32) int64) bool {
 				if offset <= most || message.IsLMQ(k.topic) {
 					continue
 				}
-				any = true
+				found = true
 				g.committed[q] = most
 				t.log.Warn("a committed offset lay behind the end of its queue, whose last messages were lost; it is set to the end",
 					"topic", k.topic, "group", k.group, "queue", q, "was", offset, "is", most)
@@ -39,8 +39,8 @@ func (t *offsetTable) cut(end func(topic string, queue int32) int64) bool {
 		}
 		s.Unlock()
 	}
-	if any {
+	if found {
 		t.dirty.Store(true)
 	}
-	return any
+	return found
 }
