@@ -56,6 +56,7 @@ func (c *cleaner) round(ctx context.Context) error {
 	if s.log.Min() != before {
 		err = errors.Join(err, s.CleanExpiredQueues())
 	}
+	err = errors.Join(err, s.checkFiles())
 	_, hangErr := s.log.ReclaimHanging(s.cfg.Clock.Now().Add(-hangingLimit))
 	return errors.Join(err, hangErr)
 }

@@ -242,3 +242,43 @@ func tree(t *testing.T, root string) (names []string) {
 	}
 	return names
 }
+
+// A log file that is cut under the running store: what is left is served, the rest is an error that names the file, and
+// the process lives.
+func TestLogFileCutUnderTheStore(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.RootDir, cfg.Logger = t.TempDir(), slog.New(slog.DiscardHandler)
+	cfg.CommitLogFileBytes = 1 << 20
+	s := mustOpen(t, cfg)
+	for i := range 300 {
+		mustPut(t, s, newRecord("T", 0, fmt.Sprintf("%d %s", i, strings.Repeat("x", 2000)), ""))
+	}
+	catchUp(t, s)
+	units, err := s.Units("T", 0, 200, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(cfg.RootDir, "commitlog", "00000000000000000000")
+	if err := os.Truncate(path, units[0].PhysicalOffset); err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range []int64{200, 250, 299} {
+		res := s.Get(GetRequest{Topic: "T", Offset: off, MaxMsgs: 32})
+		if res.Status != GetFailed || res.Err == nil || !strings.Contains(res.Err.Error(), path) || res.NextOffset != off {
+			t.Errorf("at %d: %v, next %d, %v", off, res.Status, res.NextOffset, res.Err)
+		}
+		res.Release()
+	}
+	for off := int64(0); off < 200; {
+		res := s.Get(GetRequest{Topic: "T", Offset: off, MaxMsgs: 32})
+		if res.Status != Found || !res.FromDisk {
+			t.Fatalf("at %d: %v, from disk %v, %v", off, res.Status, res.FromDisk, res.Err)
+		}
+		off = res.NextOffset
+		res.Release()
+	}
+	expectFinding(t, s, FindCut)
+	if _, err := s.RecordAt(units[0].PhysicalOffset); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("record: %v", err)
+	}
+}

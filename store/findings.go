@@ -15,6 +15,7 @@ const (
 	FindTornTail        FindingKind = "torn-tail"        // the end of the log was broken; it was cut and kept in mqx/salvage
 	FindRot             FindingKind = "rot"              // unreadable bytes between readable records; skipped
 	FindHole            FindingKind = "hole"             // a commit log file is missing; skipped
+	FindCut             FindingKind = "cut"              // a commit log file was cut short while it was in use
 	FindQueueBehind     FindingKind = "queue-behind"     // a queue lacked units; built from the log
 	FindQueueAhead      FindingKind = "queue-ahead"      // a queue pointed beyond the log; cut
 	FindQueueFile       FindingKind = "queue-file"       // a queue file was missing, short or empty

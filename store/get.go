@@ -123,6 +123,7 @@ type getter struct {
 	hot      int64 // distance within which the map is used
 	maxBytes int
 	scan     int64 // units that may be examined
+	at       int64 // position of the record being taken
 	skipTo   int64 // units of records before this position are passed over: their file is gone
 	fillers  int64
 
@@ -149,12 +150,15 @@ func (s *Store) read(q *queue, req *GetRequest, res *GetResult) {
 	}
 	g.scan = max(int64(s.conf().MaxFilterMessageBytes), int64(req.MaxMsgs)*consumequeue.UnitSize) / consumequeue.UnitSize
 	res.Status = NoMatchedMessage
-	err := mapped.Guard(func() error {
-		if b := q.batch.Load(); b != nil {
-			return g.readBatch(b)
+	err := g.run()
+	if err != nil && res.Count == 0 {
+		// Nothing was taken yet: what the map cannot give may be had with pread, which also says better what is wrong.
+		var again bool
+		if err, again = s.fault(err, g.at); again {
+			res.NextOffset, g.window, g.winOff = req.Offset, nil, 0
+			err = g.run()
 		}
-		return g.readQueue(q.cq.Load())
-	})
+	}
 	for i, part := range res.Parts {
 		res.Parts[i] = part[:len(part):len(part)]
 	}
@@ -166,6 +170,16 @@ func (s *Store) read(q *queue, req *GetRequest, res *GetResult) {
 		res.Status, res.Err, res.NextOffset = GetFailed, err, req.Offset
 		s.cfg.Logger.Error("cannot read messages", "topic", req.Topic, "queue", req.QueueID, "queue_offset", req.Offset, "err", err)
 	}
+}
+
+// run reads. A fault on the map is an error.
+func (g *getter) run() error {
+	return mapped.Guard(func() error {
+		if b := g.q.batch.Load(); b != nil {
+			return g.readBatch(b)
+		}
+		return g.readQueue(g.q.cq.Load())
+	})
 }
 
 func (g *getter) free() {
@@ -276,6 +290,7 @@ func (g *getter) matchesUnit(tagsCode int64) bool {
 
 // take adds one record. unit is the place of its unit in g.units.
 func (g *getter) take(phys int64, size, count, unit int) error {
+	g.at = phys
 	rec, err := g.fetch(phys, size, unit)
 	if errors.Is(err, commitlog.ErrOutOfRange) {
 		g.removed()
@@ -337,7 +352,7 @@ func (g *getter) fetch(phys int64, size, unit int) ([]byte, error) {
 
 // open makes a window that holds [phys, end).
 func (g *getter) open(phys, end int64, unit int) error {
-	if g.logEnd-phys <= g.hot {
+	if g.logEnd-phys <= g.hot && !g.s.damaged.has(phys) {
 		fileSize := g.s.log.FileSize()
 		to := min(phys-phys%fileSize+fileSize, g.logEnd)
 		b, release, err := g.s.log.View(phys, int(max(to, end)-phys))
@@ -353,7 +368,12 @@ func (g *getter) open(phys, end int64, unit int) error {
 			return err
 		}
 	}
-	return g.readCold(phys, g.runEnd(end, unit))
+	run := g.runEnd(end, unit)
+	err := g.readCold(phys, run)
+	if err != nil && run > end {
+		err = g.readCold(phys, end) // what is read along may be what is wrong
+	}
+	return err
 }
 
 // runEnd looks ahead in the units for records that can be read along.

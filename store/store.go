@@ -47,6 +47,7 @@ type Store struct {
 	disk       *disk
 	alarms     *alarms
 	deleted    deletedTopics
+	damaged    damagedFiles
 
 	delays      []time.Duration
 	memoryBytes int64 // distance from the end of the log within which it counts as cached

@@ -101,7 +101,13 @@ func try(fsys vfs.FS, path string, parse func([]byte) error) error {
 // never made the backup. When Save returns nil the new content is durable.
 func Save(fsys vfs.FS, path string, data []byte) error {
 	tmp := path + ".tmp"
-	if err := vfs.WriteSynced(fsys, tmp, data); err != nil {
+	err := vfs.WriteSynced(fsys, tmp, data)
+	if errors.Is(err, fs.ErrNotExist) { // somebody removed the directory
+		if err = vfs.MkdirAllDurable(fsys, filepath.Dir(path)); err == nil {
+			err = vfs.WriteSynced(fsys, tmp, data)
+		}
+	}
+	if err != nil {
 		_ = fsys.Remove(tmp)
 		return fmt.Errorf("cannot save %q: %w", path, err)
 	}

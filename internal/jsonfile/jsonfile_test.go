@@ -142,6 +142,19 @@ func crashEverywhere(t *testing.T, start *vfs.Mem, old int) {
 	}
 }
 
+func TestSaveMakesTheDirectoryAgain(t *testing.T) {
+	m := newFS(t, text(1), "missing")
+	if err := m.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := Save(m, path, []byte(text(2))); err != nil {
+		t.Fatal(err)
+	}
+	if version, src, err := load(m.PowerLoss(1)); version != 2 || src != Main || err != nil {
+		t.Errorf("version %d from %v, %v", version, src, err)
+	}
+}
+
 func TestSaveKeepsTheVersionBefore(t *testing.T) {
 	m := newFS(t, text(1), text(0))
 	if err := Save(m, path, []byte(text(2))); err != nil {
