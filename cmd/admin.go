@@ -43,6 +43,16 @@ func allFailed(items int, errs []admin.TargetError) error {
 	return errs[0]
 }
 
+// explainEmpty says when a list is empty because nothing serves the cluster.
+func (a *app) explainEmpty(ctx context.Context, c *admin.Client, items int) {
+	if items > 0 {
+		return
+	}
+	if brokers, err := c.Cluster(ctx); err == nil && len(brokers) == 0 {
+		a.warn("no broker is registered at the name servers")
+	}
+}
+
 const completionTime = 500 * time.Millisecond
 
 // completer makes a completion function of a query that is given half a second.

@@ -2,12 +2,14 @@ package cmd
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"mqx/admin"
 	"mqx/internal/render"
+	"mqx/remoting"
 )
 
 func newGroupCmd(a *app) *cobra.Command {
@@ -76,6 +78,7 @@ func runGroupLs(a *app, c *cobra.Command, o *listGroupsOptions) error {
 		if err := allFailed(len(list.Items), list.Errors); err != nil {
 			return nil, err
 		}
+		a.explainEmpty(ctx, client, len(list.Items))
 		for _, g := range list.Items {
 			if err := w.Row(groupRow(g)...); err != nil {
 				return nil, err
@@ -94,7 +97,20 @@ func groupRow(g admin.Group) []any {
 		enabled = enabled && b.ConsumeEnable
 		retries = max(retries, b.RetryMaxTimes)
 	}
-	return []any{g.Name, g.Members, orUnknown(g.Type), orUnknown(g.Model), unique(clusters), unique(brokers), g.Builtin, enabled, retries}
+	return []any{g.Name, g.Members, orUnknown(consumeTypeName(g.Type)), orUnknown(strings.ToLower(g.Model)), unique(clusters), unique(brokers), g.Builtin, enabled, retries}
+}
+
+// consumeTypeName is how the members of a group get their messages.
+func consumeTypeName(wire string) string {
+	switch wire {
+	case remoting.ConsumePassively:
+		return "push"
+	case remoting.ConsumeActively:
+		return "pull"
+	case remoting.ConsumePop:
+		return "pop"
+	}
+	return wire
 }
 
 var groupQueueSchema = render.Schema{Kind: "GroupQueueList", Name: "topic", Fields: []render.Field{

@@ -86,6 +86,7 @@ func runTopicLs(a *app, c *cobra.Command, o *listTopicsOptions) error {
 		if err := allFailed(len(list.Items), list.Errors); err != nil {
 			return nil, err
 		}
+		a.explainEmpty(ctx, client, len(list.Items))
 		for _, t := range list.Items {
 			if err := w.Row(topicRow(t)...); err != nil {
 				return nil, err

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
@@ -24,6 +25,13 @@ type brokerOptions struct {
 	namesrv   string
 	store     string
 	advertise string
+	important bool
+}
+
+// importantKeys are the keys that mqbroker -m prints.
+var importantKeys = []string{
+	"aclEnable", "autoCreateTopicEnable", "brokerClusterName", "brokerIP1", "brokerId", "brokerName", "brokerRole", "deleteWhen", "fileReservedTime",
+	"flushDiskType", "listenPort", "maxMessageSize", "namesrvAddr", "rejectTransactionMessage", "storePathCommitLog", "storePathRootDir",
 }
 
 func newBrokerStartCmd(a *app) *cobra.Command {
@@ -47,7 +55,9 @@ answers what is under way, flushes and exits with 0; a second signal ends it at 
 		f.StringVarP(&o.namesrv, "namesrv", "n", "", "name servers to register at, ; or , between them")
 		f.StringVar(&o.store, "store", "", "store directory (default: that of the configuration, else ~/store)")
 		f.StringVar(&o.advertise, "advertise", "", "address that clients are told (default: the one of the route to the name server)")
+		f.BoolVarP(&o.important, "print-important", "m", false, "print the most important keys with their values and exit")
 	})
+	acceptApacheNames(c)
 	return c
 }
 
@@ -110,6 +120,15 @@ func runBroker(a *app, c *cobra.Command, o *brokerOptions) error {
 	if o.server.printConfig {
 		_, err := a.Out.Write(cfg.ValuesText())
 		return err
+	}
+	if o.important {
+		values := cfg.Values()
+		for _, k := range importantKeys {
+			if _, err := fmt.Fprintf(a.Out, "%s=%s\n", k, values[k]); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if err := cfg.Validate(); err != nil {
 		return configFailure(err)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"mqx/broker"
 	"mqx/internal/props"
@@ -31,6 +32,11 @@ all of them. SIGTERM stops it in order.`,
 		RunE: func(c *cobra.Command, _ []string) error { return runNameserver(a, c, o) },
 	}
 	o.add(c, "9876")
+	grouped(c, groupServer, func(f *pflag.FlagSet) {
+		f.StringP("namesrv", "n", "", "without effect, as in Apache's script")
+	})
+	hideFlags(c, "namesrv")
+	acceptApacheNames(c)
 	return c
 }
 

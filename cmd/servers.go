@@ -45,6 +45,18 @@ func (o *serverFlags) add(c *cobra.Command, port string) {
 	})
 }
 
+// apacheFlagNames are the long names that Apache's scripts have for flags of the servers.
+var apacheFlagNames = map[string]string{"configFile": "config", "namesrvAddr": "namesrv", "printConfigItem": "print-config", "printImportantConfig": "print-important"}
+
+func acceptApacheNames(c *cobra.Command) {
+	c.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if ours, ok := apacheFlagNames[name]; ok {
+			name = ours
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
 // server is a nameserver.Server or a broker.Broker.
 type server interface {
 	Run(ctx context.Context) error
