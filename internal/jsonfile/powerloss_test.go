@@ -180,10 +180,3 @@ func saveUnderLoss(t *testing.T, disk *vfs.Mem, n int) map[string]*vfs.Mem {
 	})
 	return states
 }
-
-func saveUnless(err error, d *vfs.Mem, n int) error {
-	if err != nil {
-		return nil
-	}
-	return jsonfile.Save(d, lossFile, version(n))
-}
