@@ -53,7 +53,9 @@ func fullDiskScenario(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	root := filepath.Join(dir, "store")
-	r := start(t, testConfig(root))
+	cfg := testConfig(root)
+	cfg.Store.CleanFileForciblyEnable = false // by default the oldest files go when the disk is nearly full
+	r := start(t, cfg)
 	r.createTopic("T", 1)
 	acked := 0
 	put := func(size int) *remoting.Command {
@@ -107,7 +109,7 @@ func fullDiskScenario(t *testing.T, dir string) {
 	r.createTopic("new", 1)
 	readAll("when there is room again")
 	r.stop()
-	r = start(t, testConfig(root))
+	r = start(t, cfg)
 	readAll("after a restart")
 	found := r.ok(remoting.ReqQueryMessage, &remoting.QueryMessageHeader{Topic: "T", Key: fmt.Sprint("k", acked-1), MaxNum: 4, EndTimestamp: 1 << 60}, nil)
 	if recs := records(t, found.Body); len(recs) != 1 {
