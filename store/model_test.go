@@ -143,7 +143,7 @@ func (x *model) forget(t *rapid.T, s *Store) {
 	for k, list := range x.queues {
 		for i := range list {
 			rec, err := s.RecordAt(list[i].phys)
-			if err == nil && string(message.View(rec).Body()) == list[i].body {
+			if err == nil && string(message.View(rec).Body()) == list[i].body && hasUnit(t, s, k, i, list[i].phys) {
 				if key, _ := message.View(rec).Property(message.PropKeys); string(key) != list[i].key {
 					list[i].key = "" // torn in the properties, which no checksum covers
 				}
@@ -161,6 +161,15 @@ func (x *model) forget(t *rapid.T, s *Store) {
 		x.queues[k] = list
 		x.durable[k] = len(list)
 	}
+}
+
+// hasUnit reports whether recovery took the record at phys for whole.
+func hasUnit(t *rapid.T, s *Store, k stopKey, off int, phys int64) bool {
+	units, err := s.Units(k.topic, k.id, int64(off), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(units) == 1 && units[0].QueueOffset == int64(off) && units[0].PhysicalOffset == phys
 }
 
 func (x *model) check(t *rapid.T, s *Store) {
