@@ -112,6 +112,9 @@ type problems []render.Problem
 // list prints the records that fetch gives: once, or again and again with
 // --watch. Parts that are missing end in exit code 3.
 func (a *app) list(c *cobra.Command, o *outputFlags, s render.Schema, fetch func(ctx context.Context, w *render.Writer) (problems, error)) error {
+	if o.watch && o.interval <= 0 {
+		return usagef("cannot use --interval %s: it must be more than nothing", o.interval)
+	}
 	out, closeOut, err := a.open(o)
 	if err != nil {
 		return err
