@@ -172,3 +172,18 @@ func TestWriteFileDurableUnderEveryPowerLoss(t *testing.T) {
 		}
 	}
 }
+
+// A process that is killed between making a directory and making its name durable leaves that to the next one.
+func TestMkdirAllDurableAfterAKill(t *testing.T) {
+	m := vfs.NewMem()
+	must(t, m.MkdirAll("/data/store")) // and killed here
+	m = m.KillUnsynced()
+	must(t, vfs.MkdirAllDurable(m, "/data/store"))
+	must(t, vfs.MkdirAllDurable(m, "/data/store/commitlog"))
+	must(t, vfs.WriteFileDurable(m, "/data/store/commitlog/f", []byte("x")))
+	m.EachPowerLoss(func(left *vfs.Mem) bool {
+		_, err := vfs.ReadFile(left, "/data/store/commitlog/f")
+		must(t, err)
+		return true
+	})
+}

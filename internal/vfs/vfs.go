@@ -48,6 +48,21 @@ type FS interface {
 	Usage(dir string) (Usage, error)
 }
 
+// VolumeOpener is an FS that can make a whole volume durable at once, which takes as long as a few files where there
+// are thousands. It is optional.
+type VolumeOpener interface {
+	// OpenVolume returns the volume of dir.
+	OpenVolume(dir string) (Volume, error)
+}
+
+// Volume is a volume that is kept open, so that no failed write since then goes unnoticed.
+type Volume interface {
+	// Sync makes all bytes and names of the volume durable that were there when it was called (syncfs). It returns an
+	// error when any of them, whoever wrote it, could not be written since the last Sync.
+	Sync() error
+	io.Closer
+}
+
 // Usage is the space of a volume in bytes.
 type Usage struct {
 	Total int64 // size of the volume
@@ -104,20 +119,26 @@ type DataSeeker interface {
 	NextData(off int64) (int64, error)
 }
 
-// MkdirAllDurable makes a directory and those of its parents that are missing, and makes their names durable.
+// MkdirAllDurable makes a directory and those of its parents that are missing, and makes their names durable. So it does
+// with the names of the two nearest that exist: a process that was killed may have made them and come no further.
 func MkdirAllDurable(fsys FS, dir string) error {
 	var missing []string
-	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
-		if _, err := fsys.Stat(d); err == nil || d == filepath.Dir(d) {
+	there := filepath.Clean(dir)
+	for ; there != filepath.Dir(there); there = filepath.Dir(there) {
+		if _, err := fsys.Stat(there); err == nil {
 			break
 		}
-		missing = append(missing, d)
+		missing = append(missing, there)
 	}
-	if len(missing) == 0 {
-		return nil
+	if len(missing) > 0 {
+		if err := fsys.MkdirAll(dir); err != nil {
+			return err
+		}
 	}
-	if err := fsys.MkdirAll(dir); err != nil {
-		return err
+	for _, d := range []string{filepath.Dir(filepath.Dir(there)), filepath.Dir(there)} {
+		if err := fsys.SyncDir(d); err != nil && !errors.Is(err, fs.ErrPermission) { // it is not ours then
+			return err
+		}
 	}
 	for _, d := range slices.Backward(missing) {
 		if err := fsys.SyncDir(filepath.Dir(d)); err != nil {
