@@ -141,9 +141,6 @@ func (d *disk) run(ctx context.Context) {
 	}
 }
 
-// DiskUsage asks the volumes now.
-func (s *Store) DiskUsage() []DiskState { return s.disk.look() }
-
 // Writeable reports whether puts are accepted, else why not.
 func (s *Store) Writeable() (bool, string) {
 	status, err := s.refusal()

@@ -447,8 +447,5 @@ func (s *Store) LogEnd() int64 { return s.log.End() }
 // LogFlushed is the physical offset up to which the log is durable.
 func (s *Store) LogFlushed() int64 { return s.log.Flushed() }
 
-// LogConfirmed is the physical offset up to which readers may see the log.
-func (s *Store) LogConfirmed() int64 { return s.log.Confirmed() }
-
 // Dispatched is the physical offset up to which queues are built.
 func (s *Store) Dispatched() int64 { return s.dispatcher.pos.Load() }
