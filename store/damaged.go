@@ -64,16 +64,16 @@ func (s *Store) checkFiles() error {
 
 // fault gives a fault on the map the name of its file, and looks what is wrong with that. again says that reading with
 // pread can do better.
-func (s *Store) fault(err error, phys int64) (named error, again bool) {
+func (s *Store) fault(err error, phys int64) (again bool, named error) {
 	if !errors.Is(err, mapped.ErrFault) {
-		return err, false
+		return false, err
 	}
 	again = s.checkFiles() == nil && s.damaged.has(phys)
 	files, listErr := s.log.Files()
 	for _, f := range files {
 		if phys >= f.Start && phys < f.Start+f.Size {
-			return fmt.Errorf("cannot read commit log %q at %d: %w", f.Path, phys, err), again
+			return again, fmt.Errorf("cannot read commit log %q at %d: %w", f.Path, phys, err)
 		}
 	}
-	return errors.Join(err, listErr), again
+	return again, errors.Join(err, listErr)
 }

@@ -58,7 +58,7 @@ func (d *disk) paths() []DiskState {
 }
 
 // look asks all volumes and decides what follows.
-func (d *disk) look() []DiskState {
+func (d *disk) look() {
 	reclaim, force, refuse := d.s.conf().watermarks()
 	states := d.paths()
 	var full *DiskError
@@ -95,7 +95,6 @@ func (d *disk) look() []DiskState {
 	case was != nil && full == nil:
 		d.s.cfg.Logger.Info("store: messages are accepted again", "path", was.Path)
 	}
-	return states
 }
 
 // usage asks a volume; a directory that is not there yet lies where the store lies.

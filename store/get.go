@@ -154,7 +154,7 @@ func (s *Store) read(q *queue, req *GetRequest, res *GetResult) {
 	if err != nil && res.Count == 0 {
 		// Nothing was taken yet: what the map cannot give may be had with pread, which also says better what is wrong.
 		var again bool
-		if err, again = s.fault(err, g.at); again {
+		if again, err = s.fault(err, g.at); again {
 			res.NextOffset, g.window, g.winOff = req.Offset, nil, 0
 			err = g.run()
 		}
