@@ -18,10 +18,17 @@ import (
 const (
 	// dispatchRound bounds how many bytes of the log one round of the dispatcher takes before it looks at the world.
 	dispatchRound = 4 << 20
-	// pendingSoft of units in memory make the dispatcher write them out, pendingHard make it wait until that works.
+	// pendingSoft of units in memory, or pendingEach a queue, make the dispatcher write them out, pendingHard make it wait
+	// until that works. With thousands of queues every write opens a file, and is to be worth that.
 	pendingSoft = 1 << 20
+	pendingEach = 320
 	pendingHard = 16 << 20
 )
+
+// pendingLimit is how many bytes of units may be in memory before they are written out.
+func (s *Store) pendingLimit() int64 {
+	return min(max(pendingSoft, pendingEach*int64(s.cqs.Dirty())), pendingHard/2)
+}
 
 // dispatcher follows the log and builds consume queues from it. It belongs to one goroutine at a time (Store.dispatching).
 type dispatcher struct {
@@ -92,7 +99,7 @@ func (d *dispatcher) follow(items []*commitlog.Append) {
 func (d *dispatcher) followLocked(items []*commitlog.Append) bool {
 	failpoint.Pass(failpoint.Dispatch)
 	defer failpoint.Pass(failpoint.Dispatched)
-	confirmed := d.s.log.Confirmed()
+	confirmed, limit := d.s.log.Confirmed(), d.s.pendingLimit()
 	for _, a := range items {
 		if a.Err != nil {
 			continue
@@ -100,7 +107,7 @@ func (d *dispatcher) followLocked(items []*commitlog.Append) bool {
 		if d.mayWait(a.Buf) {
 			return false
 		}
-		if a.PhysicalOffset != d.pos.Load() || a.End > confirmed || d.s.cqs.Pending() >= pendingSoft {
+		if a.PhysicalOffset != d.pos.Load() || a.End > confirmed || d.s.cqs.Pending() >= limit {
 			return false
 		}
 		if a.Sizes == nil {
@@ -151,7 +158,7 @@ func (d *dispatcher) step(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if s.cqs.Pending() >= pendingSoft {
+	if s.cqs.Pending() >= s.pendingLimit() {
 		_ = s.writeOut() // raises the alarm; there is room for more yet
 	}
 	return true, nil

@@ -253,7 +253,7 @@ func (r *recovery) walk(from int64, pass *recoveryPass) (commitlog.WalkEnd, erro
 				lastLog = now
 				s.cfg.Logger.Info("store: recovery goes on", "phys_offset", off, "records", count)
 			}
-			if s.cqs.Pending() >= pendingSoft {
+			if s.cqs.Pending() >= s.pendingLimit() {
 				return s.cqs.WriteOut()
 			}
 		}

@@ -142,16 +142,7 @@ func (q *Queue) blank(start, upTo int64) error {
 
 // sync makes the files written since the last sync durable, and returns the directories with new names.
 func (q *Queue) sync() (dirs []string, err error) {
-	q.mu.Lock()
-	from, newNames := q.mu.syncFrom, q.mu.newNames
-	q.mu.syncFrom, q.mu.newNames = noFile, false
-	var files []int64
-	for _, start := range q.mu.starts {
-		if from != noFile && start >= from {
-			files = append(files, start)
-		}
-	}
-	q.mu.Unlock()
+	files, newNames := q.takeUnsynced()
 	var errs []error
 	for _, start := range files {
 		errs = append(errs, notGone(q.syncFile(start)))
@@ -160,6 +151,20 @@ func (q *Queue) sync() (dirs []string, err error) {
 		dirs = []string{q.dir(), filepath.Dir(q.dir()), q.set.Dir(), q.set.cfg.Root}
 	}
 	return dirs, errors.Join(errs...)
+}
+
+// takeUnsynced returns the files written since the last sync, and whether names are new, for a sync that begins.
+func (q *Queue) takeUnsynced() (files []int64, newNames bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	from, newNames := q.mu.syncFrom, q.mu.newNames
+	q.mu.syncFrom, q.mu.newNames = noFile, false
+	for _, start := range q.mu.starts {
+		if from != noFile && start >= from {
+			files = append(files, start)
+		}
+	}
+	return files, newNames
 }
 
 func (q *Queue) syncFile(start int64) error {
