@@ -41,6 +41,6 @@ func (b *bench) idleConnections(p *peer) (sample, error) {
 		return nil, err
 	}
 	s := sample{"perSecond": with["perSecond"], "p99Ms": with["p99Ms"], "p99Ratio": with["p99Ms"] / without["p99Ms"]}
-	s["rssMiB"], err = statusOf(p.brProc.pid(), "VmRSS")
+	s["anonMiB"], err = statusOf(p.brProc.pid(), "RssAnon")
 	return s, err
 }

@@ -102,7 +102,7 @@ func (b *bench) rowList() []row {
 		},
 		{
 			id: "idle-10000", title: "async-64 beside 10,000 idle connections; ratio is with/without", group: "async",
-			floors: []floor{under("p99Ratio", 1.5), under("rssMiB", 400)}, command: "mqx bench produce --in-flight 64 with 10,000 connections open", measure: b.idleConnections,
+			floors: []floor{under("p99Ratio", 1.5), under("anonMiB", 400)}, command: "mqx bench produce --in-flight 64 with 10,000 connections open", measure: b.idleConnections,
 		},
 		{
 			id: "vip", title: "1 in flight on the VIP port beside pulls that saturate the main port; ratio is with/without", group: "async",
