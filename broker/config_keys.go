@@ -144,6 +144,11 @@ type UnsupportedError struct {
 }
 
 func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s: %s (--allow-unsupported %s starts without it)", e.What(), e.Why, e.Key)
+}
+
+// What names the key, its value and where it stands.
+func (e *UnsupportedError) What() string {
 	at := e.File
 	if e.Line > 0 {
 		at = fmt.Sprintf("%s:%d", e.File, e.Line)
@@ -151,5 +156,5 @@ func (e *UnsupportedError) Error() string {
 	if at != "" {
 		at += ": "
 	}
-	return fmt.Sprintf("%s%s=%s is not supported: %s (--allow-unsupported %s starts without it)", at, e.Key, e.Val, e.Why, e.Key)
+	return fmt.Sprintf("%s%s=%s is not supported", at, e.Key, e.Val)
 }

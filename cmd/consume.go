@@ -176,15 +176,15 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 	return a.partialCode(missing)
 }
 
-// ending: following without a count ends by being told to, everything else ends
-// too early then.
+// ending: following without a count ends in order with --timeout and SIGTERM, everything
+// else ends too early then. Ctrl-C is an interruption.
 func (o *consumeOptions) ending(ctx context.Context, a *app, err error, h *handOff) error {
 	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return a.withTimeout(ctx, err)
 	}
 	late := errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case o.follow && !o.counted():
+	case o.follow && !o.counted() && (late || terminated()):
 		return nil
 	case late && o.counted():
 		return failf(ExitWaited, "waited %s in vain: %d of %d messages came", a.global.timeout, h.n, max(o.count, int64(o.output.limit)))

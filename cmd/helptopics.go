@@ -90,7 +90,8 @@ func writeExitCodes(w io.Writer) {
 	}
 	fmt.Fprintln(w, `
 --dry-run exits with 0, with --exit-code with 6 when something would change.
-A server that was told to stop (SIGTERM, SIGINT) and stopped in order exits with 0.`)
+A server that was told to stop (SIGTERM, SIGINT) and stopped in order exits with 0,
+and so does mqx consume -f after SIGTERM; Ctrl-C ends it with 130.`)
 }
 
 const helpOutput = `

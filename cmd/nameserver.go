@@ -93,7 +93,24 @@ func configFailure(err error) error {
 	if f.Code == ExitFailed {
 		f.Code = ExitUsage
 	}
+	if f.Why != "" || f.Try != "" {
+		return f
+	}
+	if e, ok := errors.AsType[*broker.UnsupportedError](err); ok {
+		return unsupported(e.What(), e.Why, e.Key)
+	}
+	if e, ok := errors.AsType[*nameserver.UnsupportedError](err); ok {
+		return unsupported(e.What(), e.Why, e.Key)
+	}
+	if e, ok := errors.AsType[*props.SyntaxError](err); ok {
+		return f.try("correct line %d of %s", e.Line, e.File)
+	}
 	return f
+}
+
+// unsupported is a key that promises what is not served.
+func unsupported(what, why, key string) *Failure {
+	return failf(ExitUsage, "%s", what).because(why).try("take the key out, or --allow-unsupported %s to start without it", key)
 }
 
 // refusedConfig: a server may also find out later, from the configuration or

@@ -3,6 +3,7 @@
 package cmd
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"sync"
@@ -52,5 +53,16 @@ func stopServer(ts *testscript.TestScript, name string) {
 	if err := s.stop(); err != nil {
 		text, _ := os.ReadFile(s.log)
 		ts.Fatalf("the server ended with %v, want exit code 0:\n%s", err, text)
+	}
+}
+
+// interruptServer sends what Ctrl-C sends.
+func interruptServer(ts *testscript.TestScript, name string) {
+	s := serverNamed(ts, name)
+	_ = s.cmd.Process.Signal(syscall.SIGINT)
+	err := s.stop()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != int(ExitInterrupted) {
+		text, _ := os.ReadFile(s.log)
+		ts.Fatalf("the command ended with %v, want exit code %d:\n%s", err, ExitInterrupted, text)
 	}
 }

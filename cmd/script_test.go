@@ -148,7 +148,7 @@ func isFile(path string) bool {
 // startServer runs mqx in the background until the script ends and waits for a
 // line of its stderr: server NAME TEXT ARG... Its stderr is the file NAME.
 // `server NAME stop` stops it with SIGTERM and asks for exit code 0; `server NAME
-// freeze` makes it hang.
+// interrupt` sends SIGINT first and asks for 130; `server NAME freeze` makes it hang.
 func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: server NAME TEXT ARG... | server NAME stop")
@@ -156,6 +156,9 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	switch args[1] {
 	case "stop":
 		stopServer(ts, args[0])
+		return
+	case "interrupt":
+		interruptServer(ts, args[0])
 		return
 	case "freeze":
 		ts.Check(serverNamed(ts, args[0]).cmd.Process.Signal(syscall.SIGSTOP))

@@ -53,3 +53,6 @@ func NoteSignal(sig os.Signal) {
 }
 
 func signalled() bool { return lastSignal.Load() != 0 }
+
+// terminated: the signal asked for an orderly end (SIGTERM), not for an interruption.
+func terminated() bool { return lastSignal.Load() == int32(syscall.SIGTERM) }

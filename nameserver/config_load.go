@@ -33,6 +33,11 @@ type UnsupportedError struct {
 
 // Error names file, line, key and reason.
 func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("%s: %s (--allow-unsupported %s starts without it)", e.What(), e.Why, e.Key)
+}
+
+// What names the key, its value and where it stands.
+func (e *UnsupportedError) What() string {
 	at := ""
 	switch {
 	case e.Line > 0:
@@ -40,7 +45,7 @@ func (e *UnsupportedError) Error() string {
 	case e.File != "":
 		at = e.File + ": "
 	}
-	return fmt.Sprintf("%s%s=%s is not supported: %s (--allow-unsupported %s starts without it)", at, e.Key, e.Val, e.Why, e.Key)
+	return fmt.Sprintf("%s%s=%s is not supported", at, e.Key, e.Val)
 }
 
 // refusal is a key that stops the start: what it asks for changes replication or
