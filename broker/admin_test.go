@@ -440,15 +440,15 @@ func TestUpdateConfig(t *testing.T) {
 		return r.ok(remoting.ReqGetBrokerConfig, nil, nil).Fields.String("version")
 	}
 	v0 := version()
-	resp := r.ok(remoting.ReqUpdateBrokerConfig, nil, []byte("fileReservedTime=24\nautoCreateTopicEnable=false\n"))
-	if want := "active now: autoCreateTopicEnable; after restart: fileReservedTime; saved in " + path; resp.Remark != want {
+	resp := r.ok(remoting.ReqUpdateBrokerConfig, nil, []byte("fileReservedTime=24\nautoCreateTopicEnable=false\nflushDiskType=ASYNC_FLUSH\n"))
+	if want := "active now: fileReservedTime, autoCreateTopicEnable; after restart: flushDiskType; saved in " + path; resp.Remark != want {
 		t.Errorf("%q, want %q", resp.Remark, want)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff("# my broker\nfileReservedTime = 24\n\nautoCreateTopicEnable=false\nown.key=1\n", string(text)); d != "" {
+	if d := cmp.Diff("# my broker\nfileReservedTime = 24\n\nautoCreateTopicEnable=false\nown.key=1\nflushDiskType=ASYNC_FLUSH\n", string(text)); d != "" {
 		t.Error(d)
 	}
 	if resp := r.call(remoting.ReqSendMessageV2, sendHeaderOf("new", 0, ""), []byte("x")); resp.Code != remoting.RespTopicNotExist {
@@ -502,6 +502,44 @@ func TestUpdateConfigWithoutFile(t *testing.T) {
 	}
 	if got := r.call(remoting.ReqSendMessageV2, sendHeaderOf("T", 0, ""), []byte("x")); got.Fields.String("TRACE_ON") != "false" {
 		t.Errorf("%v", got.Fields)
+	}
+}
+
+// Limits of the store change while it runs.
+func TestUpdateConfigOfStore(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	body := make([]byte, 5000)
+	if resp := r.call(remoting.ReqSendMessageV2, sendHeaderOf("T", 0, ""), body); resp.Code != remoting.RespSuccess {
+		t.Fatalf("before: %d %s", resp.Code, resp.Remark)
+	}
+	resp := r.ok(remoting.ReqUpdateBrokerConfig, nil, []byte("maxMessageSize=4096"))
+	if !strings.HasPrefix(resp.Remark, "active now: maxMessageSize; ") {
+		t.Errorf("%s", resp.Remark)
+	}
+	if resp := r.call(remoting.ReqSendMessageV2, sendHeaderOf("T", 0, ""), body); resp.Code != remoting.RespMessageIllegal {
+		t.Errorf("after: %d %s", resp.Code, resp.Remark)
+	}
+}
+
+// A configuration file that is a link stays one.
+func TestUpdateConfigThroughLink(t *testing.T) {
+	path := configFileOf(t, "traceOn=true\n")
+	link := filepath.Join(t.TempDir(), "broker.conf")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := LoadConfig(link, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := testConfig(t.TempDir())
+	base.Source, base.loaded = cfg.Source, cfg.loaded
+	start(t, base).ok(remoting.ReqUpdateBrokerConfig, nil, []byte("traceOn=false"))
+	if text, err := os.ReadFile(path); err != nil || string(text) != "traceOn=false\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := os.Readlink(link); err != nil {
+		t.Error(err)
 	}
 }
 

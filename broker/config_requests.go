@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -11,10 +12,11 @@ import (
 	"mqx/internal/vfs"
 	"mqx/remoting"
 	"mqx/remoting/server"
+	"mqx/store"
 )
 
-// liveKeys take effect at once when UPDATE_BROKER_CONFIG sets them; all others
-// do so after a restart.
+// liveKeys take effect at once when UPDATE_BROKER_CONFIG sets them, and so do
+// those of store.IsLive; all others do so after a restart.
 var liveKeys = map[string]bool{
 	"autoCreateTopicEnable": true, "autoCreateSubscriptionGroup": true, "enableCreateSysGroup": true,
 	"brokerPermission": true, "traceOn": true, "regionId": true, "notifyConsumerIdsChangedEnable": true,
@@ -91,7 +93,7 @@ func (b *Broker) updateConfig(entries []props.Entry, peer string) (string, *refu
 		if err := fd.Set(e.Value); err != nil {
 			return "", refuse(remoting.RespInvalidParameter, "key %q: %v", e.Key, err)
 		}
-		if liveKeys[e.Key] {
+		if liveKeys[e.Key] || store.IsLive(e.Key) {
 			now = append(now, e.Key)
 		} else {
 			later = append(later, e.Key)
@@ -103,6 +105,9 @@ func (b *Broker) updateConfig(entries []props.Entry, peer string) (string, *refu
 	where, err := b.saveConfig(&next, entries)
 	if err != nil {
 		return "", refuse(remoting.RespSystemError, "nothing was changed: %v", err)
+	}
+	if _, _, err := b.store.Reconfigure(next.Store); err != nil {
+		return "", refuse(remoting.RespSystemError, "saved in %s, but not in force: %v", where, err)
 	}
 	b.putConfig(&next)
 	b.configMu.version = b.configMu.version.NextVersion(b.now())
@@ -167,7 +172,11 @@ func (b *Broker) saveConfig(c *Config, entries []props.Entry) (where string, err
 		}
 	}
 	c.loaded.set = set
-	if err := vfs.WriteFileDurable(b.fsys, c.Source, f.Bytes()); err != nil {
+	path := c.Source
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // the link stays, the file it names changes
+	}
+	if err := vfs.WriteFileDurable(b.fsys, path, f.Bytes()); err != nil {
 		return "", fmt.Errorf("cannot write configuration %q: %w", c.Source, err)
 	}
 	return c.Source, nil

@@ -17,6 +17,9 @@ var liveKeys = map[string]bool{
 	"diskSpaceWarningLevelRatio": true, "cleanFileForciblyEnable": true,
 }
 
+// IsLive reports whether a key of the configuration can change while the store runs.
+func IsLive(key string) bool { return liveKeys[key] }
+
 // Reconfigure takes over from cfg the keys that can change while the store runs: limits of messages, reads and queries,
 // expiry and the watermarks of the disk. It returns the names of those that differ from what was in effect before, and of
 // the others that differ and need a restart. Nothing is taken over when cfg is not valid.
