@@ -1,14 +1,12 @@
 package nameserver
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -245,7 +243,7 @@ func (c *Config) serverConfig() (server.Config, error) {
 		return server.Config{}, err
 	}
 	return server.Config{
-		Addr: c.ListenAddr(), Loops: cmp.Or(c.Loops, runtime.GOMAXPROCS(0)), IdleTimeout: c.IdleTimeout,
+		Addr: c.ListenAddr(), Loops: c.Loops, IdleTimeout: c.IdleTimeout,
 		MaxConnections: c.MaxConnections, MaxConnectionsPerIP: c.MaxConnectionsPerIP,
 		SendBuffer: c.SendBuffer, ReceiveBuffer: c.ReceiveBuffer, OutboundSoft: c.OutboundSoft,
 		Serialize: ser, Logger: c.Logger,

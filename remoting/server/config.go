@@ -25,8 +25,8 @@ type Config struct {
 	// Addr is host:port to listen on; an empty host means every address, port
 	// 0 a free one. An IPv6 host stands in brackets.
 	Addr string
-	// Loops is the number of event loops (serverSelectorThreads), default half
-	// the number of cores.
+	// Loops is the number of event loops (serverSelectorThreads), default one a
+	// core.
 	Loops int
 	// MaxConnections and MaxConnectionsPerIP bound the open connections, in
 	// all and from one address. 0 derives them from the descriptor limit, a

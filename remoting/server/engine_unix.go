@@ -34,7 +34,7 @@ func startEngine(s *Server) (*engine, error) {
 	e := &engine{srv: s}
 	loops := s.cfg.Loops
 	if loops == 0 {
-		loops = defaultLoops()
+		loops = runtime.GOMAXPROCS(0)
 	}
 	var err error
 	e.client, err = gnet.NewClient(e,
@@ -48,11 +48,6 @@ func startEngine(s *Server) (*engine, error) {
 	}
 	return e, e.client.Start()
 }
-
-// defaultLoops is half the cores: the other half serves what the loops have read.
-// With as many loops as cores fewer requests come together in a batch, and a loop
-// that polls keeps a core from a worker until the runtime notices.
-func defaultLoops() int { return (runtime.GOMAXPROCS(0) + 1) / 2 }
 
 // stop ends the loops; OnClose has been called for every connection when it
 // returns.
