@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -275,6 +277,43 @@ func TestVIPPort(t *testing.T) {
 	if resp.Code != remoting.RespRequestCodeNotSupported {
 		t.Errorf("pull on the VIP port: %s", remoting.ResponseName(resp.Code))
 	}
+}
+
+// Sends on the VIP port are served while the main port has more pulls than it can answer.
+func TestVIPPortBesidePulls(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	r.createTopic("T", 1)
+	for range 64 {
+		r.ok(remoting.ReqSendMessageV2, sendHeaderOf("T", 0, ""), make([]byte, 1024))
+	}
+	r.heartbeat("G", "CLUSTERING", remoting.SubscriptionData{Topic: "T", SubString: "*", ExpressionType: "TAG"})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	const depth = 32
+	var pulls sync.WaitGroup
+	var answered atomic.Int64
+	for range depth {
+		pulls.Go(func() {
+			for ctx.Err() == nil {
+				resp, err := r.c.Call(ctx, r.addr, remoting.NewRequest(remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, 0)))
+				if err == nil && resp.Code == remoting.RespSuccess {
+					answered.Add(1)
+				}
+			}
+		})
+	}
+	waitFor(t, "pulls", func() bool { return answered.Load() >= depth })
+	before := answered.Load()
+	for i := range 100 {
+		req := remoting.NewRequest(remoting.ReqSendMessageV2, sendHeaderOf("U", 0, ""))
+		req.Body = []byte("x")
+		if resp, err := r.c.Call(ctx, r.vip, req); err != nil || resp.Code != remoting.RespSuccess {
+			t.Fatalf("send %d: %v, %+v", i, err, resp)
+		}
+	}
+	waitFor(t, "more pulls", func() bool { return answered.Load() > before })
+	cancel()
+	pulls.Wait()
 }
 
 func TestExplain(t *testing.T) {
