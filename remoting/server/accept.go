@@ -29,6 +29,14 @@ func (s *Server) acceptLoop(ln *net.TCPListener) {
 		nc, err := ln.AcceptTCP()
 		if err == nil {
 			pause = minAcceptPause
+			if !s.life.spare.held() {
+				// This one got the descriptor that another acceptor had freed to
+				// refuse a connection with.
+				s.counts.accepted.Add(1)
+				s.refuse(nc, ReasonDescriptors)
+				s.life.spare.held()
+				continue
+			}
 			s.admit(nc)
 			continue
 		}
@@ -142,6 +150,15 @@ func (d *spareDescriptor) open() {
 	if !d.done && d.f == nil {
 		d.f, _ = os.Open(os.DevNull)
 	}
+}
+
+// held reports whether the spare is there, and takes one anew where it is not and
+// there is a descriptor again.
+func (d *spareDescriptor) held() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open()
+	return d.f != nil || d.done
 }
 
 // lend calls f while the descriptor is free for others.
