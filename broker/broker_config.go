@@ -99,7 +99,7 @@ func parseCredentials(text string) (*client.Credentials, error) {
 // promises.
 func (c *Config) unsupported() error {
 	for _, kv := range [][2]string{{"brokerRole", c.BrokerRole}, {"storePathCommitLog", c.Store.CommitLogDir}} {
-		if r := refused(kv[0], kv[1]); r != nil && !allowed(c.AllowUnsupported, kv[0]) {
+		if r := refusals.Find(kv[0], kv[1]); r != nil && !allowed(c.AllowUnsupported, kv[0]) {
 			return &UnsupportedError{File: c.Source, Key: kv[0], Val: kv[1], Why: r.Why}
 		}
 	}

@@ -2,9 +2,10 @@ package broker
 
 import (
 	_ "embed"
-	"fmt"
 	"strings"
 	"sync"
+
+	"mqx/internal/props"
 )
 
 // keysText is the table of all keys that an Apache 5.5.0 broker reads from
@@ -85,16 +86,9 @@ var noEffectReasons = map[string]string{
 	"unused":       "Apache does not use it either",
 }
 
-// refusal is a key that stops the start: it changes durability, replication,
-// security or where data lies, and what it asks for is not served.
-type refusal struct {
-	Key string
-	// Promises reports whether this value asks for what is not served.
-	Promises func(value string) bool
-	Why      string
-}
+// UnsupportedError is a configuration that promises what is not served.
+type UnsupportedError = props.UnsupportedError
 
-func isTrue(v string) bool     { return strings.EqualFold(strings.TrimSpace(v), "true") }
 func notEmpty(v string) bool   { return strings.TrimSpace(v) != "" }
 func aboveOne(v string) bool   { v = strings.TrimSpace(v); return v != "" && v != "1" && v != "0" }
 func isSlave(v string) bool    { return strings.TrimSpace(v) == "SLAVE" }
@@ -103,58 +97,32 @@ func notV1(v string) bool      { v = strings.TrimSpace(v); return v != "" && v !
 func notDefault(v string) bool { v = strings.TrimSpace(v); return v != "" && v != "default" }
 
 // refusals is the list. Each row has a test.
-var refusals = []refusal{
-	{"brokerRole", isSlave, "replicas are not served yet: this broker would copy nothing and be a second master of its name, with id 0"},
-	{"totalReplicas", aboveOne, "replication is not served yet: there would be one copy"},
-	{"inSyncReplicas", aboveOne, "replication is not served yet: messages would be acknowledged with one copy"},
-	{"minInSyncReplicas", aboveOne, "replication is not served yet: messages would be acknowledged with one copy"},
-	{"allAckInSyncStateSet", isTrue, "replication is not served yet: messages would be acknowledged with one copy"},
-	{"duplicationEnable", isTrue, "duplication between masters is not served"},
-	{"enableControllerMode", isTrue, "controller mode is not served yet: no replica would take over"},
-	{"enableDLegerCommitLog", isTrue, "the DLedger commit log is not served: there would be one copy"},
-	{"enableSlaveActingMaster", isTrue, "acting masters are not served yet"},
-	{"enableRemoteEscape", isTrue, "acting masters are not served yet"},
-	{"aclEnable", isTrue, "access control is not served yet: everybody could read and write"},
-	{"authenticationEnabled", isTrue, "authentication is not served yet: everybody could read and write"},
-	{"authorizationEnabled", isTrue, "authorization is not served yet: everybody could read and write"},
-	{"migrateAuthFromV1Enabled", isTrue, "access control is not served yet: everybody could read and write"},
-	{"storeType", notDefault, "this store type is not served: its messages would not be found"},
-	{"configManagerVersion", notV1, "metadata in RocksDB are not served: topics, groups and offsets would not be found"},
-	{"useSingleRocksDBForAllConfigs", isTrue, "metadata in RocksDB are not served: topics, groups and offsets would not be found"},
-	{"messageStorePlugIn", notEmpty, "store plug-ins are Java classes: messages would bypass them"},
-	{"storePathCommitLog", isSeveral, "several commit log directories are not served: messages in the others would not be found"},
-	{"readOnlyCommitLogStorePaths", notEmpty, "further commit log directories are not served: messages in them would not be found"},
-	{"rocksdbCQDoubleWriteEnable", isTrue, "RocksDB consume queues are not served: they would fall behind"},
-	{"transRocksDBEnable", isTrue, "RocksDB stores are not served: half messages would not be found"},
-	{"timerRocksDBEnable", isTrue, "RocksDB stores are not served: timer messages would not be found"},
-	{"indexRocksDBEnable", isTrue, "RocksDB stores are not served: the index would not be found"},
-	{"popConsumerKVServiceInit", isTrue, "RocksDB stores are not served: pop records would not be found"},
-	{"popConsumerKVServiceEnable", isTrue, "RocksDB stores are not served: pop records would not be found"},
-	{"enableConsumeQueueExt", isTrue, "consume queue extension files are not served yet: they would fall behind"},
-}
-
-// UnsupportedError is a configuration that promises what is not served. Its
-// exit code is that of wrong usage.
-type UnsupportedError struct {
-	File string
-	Line int // 0 when the value did not come from a file
-	Key  string
-	Val  string
-	Why  string
-}
-
-func (e *UnsupportedError) Error() string {
-	return fmt.Sprintf("%s: %s (--allow-unsupported %s starts without it)", e.What(), e.Why, e.Key)
-}
-
-// What names the key, its value and where it stands.
-func (e *UnsupportedError) What() string {
-	at := e.File
-	if e.Line > 0 {
-		at = fmt.Sprintf("%s:%d", e.File, e.Line)
-	}
-	if at != "" {
-		at += ": "
-	}
-	return fmt.Sprintf("%s%s=%s is not supported", at, e.Key, e.Val)
+var refusals = props.Refusals{
+	{Key: "brokerRole", Promises: isSlave, Why: "replicas are not served yet: this broker would copy nothing and be a second master of its name, with id 0"},
+	{Key: "totalReplicas", Promises: aboveOne, Why: "replication is not served yet: there would be one copy"},
+	{Key: "inSyncReplicas", Promises: aboveOne, Why: "replication is not served yet: messages would be acknowledged with one copy"},
+	{Key: "minInSyncReplicas", Promises: aboveOne, Why: "replication is not served yet: messages would be acknowledged with one copy"},
+	{Key: "allAckInSyncStateSet", Promises: props.IsTrue, Why: "replication is not served yet: messages would be acknowledged with one copy"},
+	{Key: "duplicationEnable", Promises: props.IsTrue, Why: "duplication between masters is not served"},
+	{Key: "enableControllerMode", Promises: props.IsTrue, Why: "controller mode is not served yet: no replica would take over"},
+	{Key: "enableDLegerCommitLog", Promises: props.IsTrue, Why: "the DLedger commit log is not served: there would be one copy"},
+	{Key: "enableSlaveActingMaster", Promises: props.IsTrue, Why: "acting masters are not served yet"},
+	{Key: "enableRemoteEscape", Promises: props.IsTrue, Why: "acting masters are not served yet"},
+	{Key: "aclEnable", Promises: props.IsTrue, Why: "access control is not served yet: everybody could read and write"},
+	{Key: "authenticationEnabled", Promises: props.IsTrue, Why: "authentication is not served yet: everybody could read and write"},
+	{Key: "authorizationEnabled", Promises: props.IsTrue, Why: "authorization is not served yet: everybody could read and write"},
+	{Key: "migrateAuthFromV1Enabled", Promises: props.IsTrue, Why: "access control is not served yet: everybody could read and write"},
+	{Key: "storeType", Promises: notDefault, Why: "this store type is not served: its messages would not be found"},
+	{Key: "configManagerVersion", Promises: notV1, Why: "metadata in RocksDB are not served: topics, groups and offsets would not be found"},
+	{Key: "useSingleRocksDBForAllConfigs", Promises: props.IsTrue, Why: "metadata in RocksDB are not served: topics, groups and offsets would not be found"},
+	{Key: "messageStorePlugIn", Promises: notEmpty, Why: "store plug-ins are Java classes: messages would bypass them"},
+	{Key: "storePathCommitLog", Promises: isSeveral, Why: "several commit log directories are not served: messages in the others would not be found"},
+	{Key: "readOnlyCommitLogStorePaths", Promises: notEmpty, Why: "further commit log directories are not served: messages in them would not be found"},
+	{Key: "rocksdbCQDoubleWriteEnable", Promises: props.IsTrue, Why: "RocksDB consume queues are not served: they would fall behind"},
+	{Key: "transRocksDBEnable", Promises: props.IsTrue, Why: "RocksDB stores are not served: half messages would not be found"},
+	{Key: "timerRocksDBEnable", Promises: props.IsTrue, Why: "RocksDB stores are not served: timer messages would not be found"},
+	{Key: "indexRocksDBEnable", Promises: props.IsTrue, Why: "RocksDB stores are not served: the index would not be found"},
+	{Key: "popConsumerKVServiceInit", Promises: props.IsTrue, Why: "RocksDB stores are not served: pop records would not be found"},
+	{Key: "popConsumerKVServiceEnable", Promises: props.IsTrue, Why: "RocksDB stores are not served: pop records would not be found"},
+	{Key: "enableConsumeQueueExt", Promises: props.IsTrue, Why: "consume queue extension files are not served yet: they would fall behind"},
 }

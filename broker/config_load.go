@@ -1,14 +1,11 @@
 package broker
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"runtime"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -17,21 +14,20 @@ import (
 
 // loadedKeys is what the configuration file said beyond the bound fields.
 type loadedKeys struct {
-	// noEffect are keys of Apache that are accepted without effect, with a
-	// value other than Apache's default.
-	noEffect []props.Entry
-	// allowed are unsupported keys that --allow-unsupported let through.
-	allowed []props.Entry
-	// unknown are keys nobody knows.
-	unknown []props.Entry
-	// odd are remarks on values taken as they stand.
-	odd []string
-	// values of keys that bind to nothing, for GET_BROKER_CONFIG.
-	values map[string]string
-	// set are all keys the file names.
-	set map[string]bool
+	props.Loaded
 	// namesrv is the list of name servers as the file said.
 	namesrv string
+}
+
+// fileRules say what becomes of the keys that Config does not bind.
+var fileRules = props.Rules{
+	Refusals: refusals,
+	Inert: func(key string) (props.Inert, bool) {
+		k, ok := apacheKeys()[key]
+		return props.Inert{Kind: k.Type, Default: k.Default, Why: noEffectReasons[k.Reason]}, ok
+	},
+	Hint: nearest,
+	Mark: "warning: ",
 }
 
 // LoadConfig reads a broker.conf over the defaults, as it is. Errors name file
@@ -51,15 +47,13 @@ func configFrom(f *props.File, allowUnsupported []string) (Config, error) {
 	c := DefaultConfig()
 	c.Source = f.Name
 	c.AllowUnsupported = allowUnsupported
-	unknown, err := props.Bind(f, &c)
-	if err != nil {
+	var err error
+	if c.loaded.Loaded, err = fileRules.Bind(f, allowUnsupported, &c); err != nil {
 		return Config{}, err
 	}
-	if err := c.loaded.sort(f, unknown, allowUnsupported); err != nil {
-		return Config{}, err
-	}
+	c.loaded.Remarks = append(endingInBlanks(f), c.loaded.Remarks...)
 	if c.TLS.ConfigFile != "" {
-		if err := c.loadTLSFile(c.TLS.ConfigFile, true); err != nil {
+		if err := c.loadTLSFile(c.TLS.ConfigFile, false); err != nil {
 			return Config{}, err
 		}
 	}
@@ -68,8 +62,16 @@ func configFrom(f *props.File, allowUnsupported []string) (Config, error) {
 	return c, nil
 }
 
-// defaultTLSFile is where Apache looks when tls.config.file is not given.
-const defaultTLSFile = "/etc/rocketmq/tls.properties"
+// endingInBlanks are remarks on values that Java would not trim either.
+func endingInBlanks(f *props.File) []string {
+	var out []string
+	for _, e := range f.Entries() {
+		if strings.TrimRight(e.Value, " \t") != e.Value {
+			out = append(out, fmt.Sprintf("warning: %s:%d: the value of %q ends in blanks, which count", f.Name, e.Line, e.Key))
+		}
+	}
+	return out
+}
 
 // LoadDefaultTLS reads Apache's default tls.properties when the machine has one
 // and the configuration names none.
@@ -77,26 +79,15 @@ func (c *Config) LoadDefaultTLS() error {
 	if c.TLS.ConfigFile != "" {
 		return nil
 	}
-	return c.loadTLSFile(defaultTLSFile, false)
+	return c.loadTLSFile(props.DefaultTLSFile, true)
 }
 
-func (c *Config) loadTLSFile(path string, must bool) error {
-	f, err := props.Load(path)
-	if !must && errors.Is(err, fs.ErrNotExist) {
-		return nil
+func (c *Config) loadTLSFile(path string, optional bool) error {
+	bound, err := c.loaded.BindFile(path, optional, "", &c.TLS)
+	if bound {
+		c.TLS.ConfigFile = path
 	}
-	if err != nil {
-		return err
-	}
-	unknown, err := props.Bind(f, &c.TLS)
-	if err != nil {
-		return err
-	}
-	c.TLS.ConfigFile = path
-	for _, e := range unknown {
-		c.loaded.odd = append(c.loaded.odd, props.UnknownText(f, e))
-	}
-	return nil
+	return err
 }
 
 // settle applies what Apache does after loading.
@@ -110,87 +101,14 @@ func (c *Config) settle() {
 	}
 }
 
-// sort puts the entries of the file into their drawers and refuses what must
-// not be ignored.
-func (l *loadedKeys) sort(f *props.File, unbound []props.Entry, allow []string) error {
-	l.values = map[string]string{}
-	l.set = map[string]bool{}
-	for _, e := range f.Entries() {
-		l.set[e.Key] = true
-		if strings.TrimRight(e.Value, " \t") != e.Value {
-			l.odd = append(l.odd, fmt.Sprintf("warning: %s:%d: the value of %q ends in blanks, which count", f.Name, e.Line, e.Key))
-		}
-		for _, r := range refusals {
-			if r.Key != e.Key || !r.Promises(e.Value) {
-				continue
-			}
-			if !slices.Contains(allow, e.Key) {
-				return &UnsupportedError{File: f.Name, Line: e.Line, Key: e.Key, Val: e.Value, Why: r.Why}
-			}
-			l.allowed = append(l.allowed, e)
-		}
-	}
-	for _, e := range f.Overridden() {
-		l.odd = append(l.odd, fmt.Sprintf("warning: %s:%d: key %q is given again further down, the last one counts", f.Name, e.Line, e.Key))
-	}
-	for _, e := range unbound {
-		k, known := apacheKeys()[e.Key]
-		if !known {
-			l.unknown = append(l.unknown, e)
-			l.values[e.Key] = e.Value
-			continue
-		}
-		if err := checkType(f.Name, e, k.Type); err != nil {
-			return err
-		}
-		l.values[e.Key] = e.Value
-		if e.Value != k.Default && !slices.ContainsFunc(l.allowed, func(a props.Entry) bool { return a.Key == e.Key }) {
-			l.noEffect = append(l.noEffect, e)
-		}
-	}
-	return nil
-}
-
-// checkType refuses a malformed value of a key without effect, as of any other.
-func checkType(file string, e props.Entry, typ string) error {
-	v := strings.TrimSpace(e.Value)
-	var err error
-	switch typ {
-	case "int":
-		_, err = strconv.ParseInt(v, 10, 32)
-	case "long":
-		_, err = strconv.ParseInt(v, 10, 64)
-	case "double", "float":
-		_, err = strconv.ParseFloat(v, 64)
-	case "boolean":
-		if !strings.EqualFold(v, "true") && !strings.EqualFold(v, "false") {
-			err = errors.New("neither true nor false")
-		}
-	}
-	if err != nil {
-		return &props.SyntaxError{File: file, Line: e.Line, Key: e.Key, Text: fmt.Sprintf("%q is no %s", e.Value, typ)}
-	}
-	return nil
-}
-
 // Warnings are the lines the start prints about the configuration: unknown keys
 // with their line, keys without effect and why, unsupported keys let through.
 func (c *Config) Warnings() []string {
-	l := &c.loaded
-	var out []string
-	for _, e := range l.unknown {
-		out = append(out, fmt.Sprintf("warning: %s:%d: unknown key %q is ignored%s", c.Source, e.Line, e.Key, nearest(e.Key)))
-	}
-	for _, e := range l.noEffect {
-		out = append(out, fmt.Sprintf("%s:%d: %s=%s has no effect: %s", c.Source, e.Line, e.Key, e.Value, noEffectReasons[apacheKeys()[e.Key].Reason]))
-	}
-	for _, e := range l.allowed {
-		out = append(out, fmt.Sprintf("warning: %s:%d: %s=%s is not supported and was let through by --allow-unsupported", c.Source, e.Line, e.Key, e.Value))
-	}
+	out := slices.Clone(c.loaded.Warnings)
 	if c.BrokerRole == "SYNC_MASTER" {
 		out = append(out, "warning: brokerRole=SYNC_MASTER waits for no replica: replication is not served yet")
 	}
-	return append(out, l.odd...)
+	return append(out, c.loaded.Remarks...)
 }
 
 // nearest hints at the known key that was probably meant.
@@ -209,7 +127,7 @@ func (c *Config) Values() map[string]string {
 	for _, k := range apacheKeys() {
 		out[k.Key] = defaultValue(k)
 	}
-	for k, v := range c.loaded.values {
+	for k, v := range c.loaded.Values {
 		out[k] = v
 	}
 	for _, f := range props.Fields(c) {
@@ -225,19 +143,7 @@ func (c *Config) Values() map[string]string {
 }
 
 // ValuesText is Values as sorted key=value lines.
-func (c *Config) ValuesText() []byte {
-	vals := c.Values()
-	keys := make([]string, 0, len(vals))
-	for k := range vals {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	var b strings.Builder
-	for _, k := range keys {
-		b.WriteString(k + "=" + vals[k] + "\n")
-	}
-	return []byte(b.String())
-}
+func (c *Config) ValuesText() []byte { return props.Text(c.Values()) }
 
 // defaultValue is Apache's default of a key without effect on this machine.
 func defaultValue(k apacheKey) string {

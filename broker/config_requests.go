@@ -83,7 +83,7 @@ func (b *Broker) updateConfig(entries []props.Entry, peer string) (string, *refu
 		if next.blackListed(e.Key) {
 			return "", refuse(remoting.RespNoPermission, "Can not update config in black list.")
 		}
-		if ref := refused(e.Key, e.Value); ref != nil {
+		if ref := refusals.Find(e.Key, e.Value); ref != nil {
 			return "", refuse(remoting.RespInvalidParameter, "%s=%s is not supported: %s", e.Key, e.Value, ref.Why)
 		}
 		fd, ok := fields[e.Key]
@@ -119,15 +119,6 @@ func (b *Broker) updateConfig(entries []props.Entry, peer string) (string, *refu
 	return updateText(now, later, where), nil
 }
 
-func refused(key, value string) *refusal {
-	for i := range refusals {
-		if r := &refusals[i]; r.Key == key && r.Promises(value) {
-			return r
-		}
-	}
-	return nil
-}
-
 func refuseUnbound(e props.Entry) *refusedError {
 	k, known := apacheKeys()[e.Key]
 	if !known {
@@ -161,7 +152,7 @@ func (b *Broker) saveConfig(c *Config, entries []props.Entry) (where string, err
 		return "", err
 	}
 	set := map[string]bool{}
-	for k := range c.loaded.set {
+	for k := range c.loaded.Set {
 		set[k] = true
 	}
 	for _, e := range entries {
@@ -171,7 +162,7 @@ func (b *Broker) saveConfig(c *Config, entries []props.Entry) (where string, err
 			c.loaded.namesrv = e.Value
 		}
 	}
-	c.loaded.set = set
+	c.loaded.Set = set
 	path := c.Source
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // the link stays, the file it names changes

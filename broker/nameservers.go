@@ -59,7 +59,7 @@ func parseServers(text string) ([]string, error) {
 // namesrvText is the configured list; of a file that has changed since the
 // start its present value.
 func (c *Config) namesrvText() string {
-	if c.Source == "" || !c.loaded.set["namesrvAddr"] || c.loaded.namesrv != c.NamesrvAddr {
+	if c.Source == "" || !c.loaded.Set["namesrvAddr"] || c.loaded.namesrv != c.NamesrvAddr {
 		return c.NamesrvAddr // not from the file, or overridden since
 	}
 	f, err := props.Load(c.Source)

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"mqx/broker"
 	"mqx/internal/props"
 	"mqx/nameserver"
 )
@@ -96,10 +95,7 @@ func configFailure(err error) error {
 	if f.Why != "" || f.Try != "" {
 		return f
 	}
-	if e, ok := errors.AsType[*broker.UnsupportedError](err); ok {
-		return unsupported(e.What(), e.Why, e.Key)
-	}
-	if e, ok := errors.AsType[*nameserver.UnsupportedError](err); ok {
+	if e, ok := errors.AsType[*props.UnsupportedError](err); ok {
 		return unsupported(e.What(), e.Why, e.Key)
 	}
 	if e, ok := errors.AsType[*props.SyntaxError](err); ok {
@@ -117,7 +113,6 @@ func unsupported(what, why, key string) *Failure {
 // from the store directory, that it is asked for what is not served.
 func refusedConfig(err error) bool {
 	_, malformed := errors.AsType[*props.SyntaxError](err)
-	_, broker := errors.AsType[*broker.UnsupportedError](err)
-	_, nameserver := errors.AsType[*nameserver.UnsupportedError](err)
-	return malformed || broker || nameserver
+	_, refused := errors.AsType[*props.UnsupportedError](err)
+	return malformed || refused
 }

@@ -88,7 +88,7 @@ func configTable() string {
 		rows[key] = fmt.Sprintf("| %s | %s | no effect: %s", key, k.value, k.why)
 	}
 	for _, r := range refusals {
-		rows[r.key] = fmt.Sprintf("| %s | false | **stops the start** when it asks for it: %s", r.key, r.why)
+		rows[r.Key] = fmt.Sprintf("| %s | false | **stops the start** when it asks for it: %s", r.Key, r.Why)
 	}
 	var w strings.Builder
 	w.WriteString("| key | default | here |\n|---|---|---|\n")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mqx/internal/clock"
+	"mqx/internal/props"
 	"mqx/internal/vfs"
 	"mqx/remoting"
 	"mqx/remoting/server"
@@ -35,7 +36,7 @@ type Config struct {
 	Network
 	TLS TLS
 
-	loaded loadedKeys
+	loaded props.Loaded
 }
 
 // Service is what the name server does.

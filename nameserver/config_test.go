@@ -67,20 +67,20 @@ noSuchKey=1
 
 func TestLoadConfigRefuses(t *testing.T) {
 	for _, r := range refusals {
-		_, err := load(t, "\n"+r.key+"=true\n")
+		_, err := load(t, "\n"+r.Key+"=true\n")
 		var u *UnsupportedError
-		if !errors.As(err, &u) || u.Line != 2 || u.Key != r.key || !strings.Contains(err.Error(), "namesrv.conf:2:") {
-			t.Errorf("%s: %v", r.key, err)
+		if !errors.As(err, &u) || u.Line != 2 || u.Key != r.Key || !strings.Contains(err.Error(), "namesrv.conf:2:") {
+			t.Errorf("%s: %v", r.Key, err)
 		}
-		c, err := load(t, r.key+"=true\n", r.key)
+		c, err := load(t, r.Key+"=true\n", r.Key)
 		if err != nil {
-			t.Errorf("%s, allowed: %v", r.key, err)
+			t.Errorf("%s, allowed: %v", r.Key, err)
 		}
 		if w := strings.Join(c.Warnings(), "\n"); !strings.Contains(w, "--allow-unsupported") {
-			t.Errorf("%s, allowed, warns %q", r.key, w)
+			t.Errorf("%s, allowed, warns %q", r.Key, w)
 		}
-		if _, err := load(t, r.key+"=false\n"); err != nil {
-			t.Errorf("%s=false: %v", r.key, err)
+		if _, err := load(t, r.Key+"=false\n"); err != nil {
+			t.Errorf("%s=false: %v", r.Key, err)
 		}
 	}
 	for _, text := range []string{"listenPort=98x6", "orderMessageEnable=maybe", "serverSocketBacklog=many", "useTLS=perhaps"} {

@@ -141,15 +141,13 @@ func (s *Server) changedConfig(change *props.File) (next *Config, now, later []s
 		if slices.Contains(forbidden, e.Key) {
 			return nil, nil, nil, &codeError{remoting.RespNoPermission, "Can not update config in black list."}
 		}
-		for _, rf := range refusals {
-			if rf.key == e.Key && rf.promises(e.Value) {
-				return nil, nil, nil, &UnsupportedError{Key: e.Key, Val: e.Value, Why: rf.why}
-			}
+		if rf := refusals.Find(e.Key, e.Value); rf != nil {
+			return nil, nil, nil, &UnsupportedError{Key: e.Key, Val: e.Value, Why: rf.Why}
 		}
 		f, ok := known[e.Key]
 		if !ok {
 			if k, ok := keysWithoutEffect[e.Key]; ok {
-				if err := checkType("request", e, k.kind); err != nil {
+				if err := props.CheckKind("request", e, k.kind); err != nil {
 					return nil, nil, nil, err
 				}
 				later = append(later, e.Key)
