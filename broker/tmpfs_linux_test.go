@@ -4,50 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"mqx/internal/testkit"
 	"mqx/remoting"
 )
 
-const tmpfsEnv = "MQX_TEST_BROKER_TMPFS"
-
-// The real kernel, once: a broker on a tmpfs of 24 MiB in a namespace of its
-// own meets a full disk with its log, queues, index and tables, and goes on
-// when there is room. It runs in a child, which a SIGBUS would kill.
-func TestRealFullDisk(t *testing.T) {
-	if dir := os.Getenv(tmpfsEnv); dir != "" {
-		fullDiskScenario(t, dir)
-		return
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRealFullDisk$", "-test.v")
-	cmd.Env = append(os.Environ(), tmpfsEnv+"="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	switch {
-	case err == nil:
-	case errors.Is(err, syscall.EPERM) || strings.Contains(string(out), "cannot mount"):
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("no namespaces here: %v\n%s", err, out)
-		}
-		t.Skipf("no namespaces here: %v", err)
-	default:
-		t.Fatalf("%v\n%s", err, out)
-	}
-}
+// The real kernel, once: a broker on a tmpfs of 24 MiB meets a full disk with
+// its log, queues, index and tables, and goes on when there is room.
+func TestRealFullDisk(t *testing.T) { testkit.OnTmpfs(t, "24m", fullDiskScenario) }
 
 func fullDiskScenario(t *testing.T, dir string) {
 	t.Helper()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"); err != nil {
-		t.Fatalf("cannot mount: %v", err)
-	}
 	ballast := filepath.Join(dir, "ballast")
 	if err := os.WriteFile(ballast, make([]byte, 14<<20), 0o600); err != nil {
 		t.Fatal(err)

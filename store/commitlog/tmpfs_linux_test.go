@@ -2,51 +2,21 @@ package commitlog_test
 
 import (
 	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"mqx/internal/testkit"
 	"mqx/internal/vfs"
 	"mqx/store/commitlog"
 )
 
-const tmpfsEnv = "MQX_TEST_TMPFS"
-
-// The real kernel, once: a tmpfs of 8 MiB in a user and mount namespace of its own gets full, gets space again, and
-// goes read-only. The scenario runs in a child, which a SIGBUS would kill.
-func TestRealFullDisk(t *testing.T) {
-	if dir := os.Getenv(tmpfsEnv); dir != "" {
-		tmpfsScenario(t, dir)
-		return
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRealFullDisk$", "-test.v")
-	cmd.Env = append(os.Environ(), tmpfsEnv+"="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-	}
-	out, err := cmd.CombinedOutput()
-	switch {
-	case err == nil:
-	case errors.Is(err, syscall.EPERM) || strings.Contains(string(out), "cannot mount"):
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("no namespaces here: %v\n%s", err, out)
-		}
-		t.Skipf("no namespaces here: %v", err)
-	default:
-		t.Fatalf("%v\n%s", err, out)
-	}
-}
+// The real kernel, once: a tmpfs of 8 MiB gets full, gets space again, and goes read-only.
+func TestRealFullDisk(t *testing.T) { testkit.OnTmpfs(t, "8m", tmpfsScenario) }
 
 func tmpfsScenario(t *testing.T, dir string) {
 	t.Helper()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=8m"); err != nil {
-		t.Fatalf("cannot mount: %v", err)
-	}
 	cfg := commitlog.Config{FS: vfs.OS, Dir: filepath.Join(dir, "commitlog"), FileSize: 2 << 20}
 	l, err := commitlog.Open(cfg)
 	if err != nil {
