@@ -1,34 +1,54 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
 	"strconv"
 	"time"
 )
 
 // vip measures sends on the VIP port without and with a main port that is saturated by
-// pulls. Who pulls has one core, as another machine would leave the broker its own.
-func (b *bench) vip(p *peer) (sample, error) {
-	addr, err := vipOf(p.broker)
+// pulls. Who pulls has one core; the broker, which is started for this, and who sends
+// have the other.
+func (b *bench) vip(p *peer) (_ sample, err error) {
+	if err := pin(os.Getpid(), "1"); err != nil { // children inherit it
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, pin(os.Getpid(), "0-1")) }()
+	q, err := b.newPeer(p.make, "vip")
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"produce", "--verify=false", "-t", topic, "-b", addr, "--in-flight", "1", "--connections", "1", "--duration", b.seconds.String()}
-	without, err := p.load(p.brProc, args...)
+	defer q.end()
+	addr, err := vipOf(q.broker)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.fill(); err != nil {
+	send := func(d time.Duration) (sample, error) {
+		return q.load(q.brProc, "produce", "--verify=false", "-t", topic, "-b", addr, "--in-flight", "16", "--connections", "4", "--duration", d.String())
+	}
+	if err := q.fill(); err != nil {
 		return nil, err
 	}
-	pulls, err := p.spawn("pulls", "taskset", "-c", "0", b.mqx, "bench", "consume", "-n", p.namesrv, "-t", pullTopic,
+	if p.make == makeApache { // its JIT is cold
+		if _, err := send(b.warm); err != nil {
+			return nil, err
+		}
+	}
+	without, err := send(b.seconds)
+	if err != nil {
+		return nil, err
+	}
+	pulls, err := q.spawn("pulls", "taskset", "-c", "0", b.mqx, "bench", "consume", "-n", q.namesrv, "-t", pullTopic,
 		"--in-flight", "16", "--connections", "4", "--batch", "32", "--duration", (3*b.seconds + 10*time.Second).String())
 	if err != nil {
 		return nil, err
 	}
 	defer pulls.kill()
-	with, err := p.load(p.brProc, args...)
+	with, err := send(b.seconds)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +58,14 @@ func (b *bench) vip(p *peer) (sample, error) {
 	default:
 	}
 	return sample{"p50Ms": with["p50Ms"], "p99Ms": with["p99Ms"], "p99Ratio": with["p99Ms"] / without["p99Ms"]}, nil
+}
+
+// pin binds all threads of a process to cores.
+func pin(pid int, cores string) error {
+	if text, err := exec.Command("taskset", "-a", "-p", "-c", cores, strconv.Itoa(pid)).CombinedOutput(); err != nil {
+		return fmt.Errorf("cannot bind process %d to cores %s: %w: %s", pid, cores, err, text)
+	}
+	return nil
 }
 
 // vipOf returns the VIP address of a broker: its port less two.
