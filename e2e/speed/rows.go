@@ -59,6 +59,16 @@ func (b *bench) produceRow(group, id, title string, floors []floor, args ...stri
 	}
 }
 
+// vipRow is a row of sends on the VIP port; where says who runs on which core.
+func (b *bench) vipRow(id, where string, inFlight, connections int, apart bool) row {
+	return row{
+		id: id, group: "async", floors: []floor{under("p99Ratio", 2)},
+		title:   fmt.Sprintf("%d in flight on the VIP port beside pulls that saturate the main port, %s; ratio is with/without", inFlight, where),
+		command: fmt.Sprintf("mqx bench produce -b VIP --in-flight %d --connections %d beside mqx bench consume --in-flight 16", inFlight, connections),
+		measure: func(p *peer) (sample, error) { return b.vip(p, inFlight, connections, apart) },
+	}
+}
+
 // manyTopics are the flags that name topics of the row of 1,000 topics.
 func manyTopics(n int) []string {
 	var args []string
@@ -104,10 +114,9 @@ func (b *bench) rowList() []row {
 			id: "idle-10000", title: "async-64 beside 10,000 idle connections; ratio is with/without", group: "async",
 			floors: []floor{under("p99Ratio", 1.5), under("anonMiB", 400)}, command: "mqx bench produce --in-flight 64 with 10,000 connections open", measure: b.idleConnections,
 		},
-		{
-			id: "vip", title: "16 in flight on the VIP port beside pulls that saturate the main port, puller on one core, broker and sender on the other; ratio is with/without", group: "async",
-			floors: []floor{under("p99Ratio", 2)}, command: "mqx bench produce -b VIP --in-flight 16 --connections 4 beside mqx bench consume --in-flight 16", measure: b.vip,
-		},
+		b.vipRow("vip", "puller on one core, broker and sender on the other", 16, 4, true),
+		b.vipRow("vip-1", "puller on one core, broker and sender on the other", 1, 1, true),
+		b.vipRow("vip-shared", "puller on a core that broker and sender use too", 16, 4, false),
 		many,
 		b.produceRow("sync", "sync-64", "produce 1 KiB, sync flush, 64 in flight, 4 connections", []floor{atLeast("perSecond", 3), atMost("p99Ms", 1.0/3)}, "--in-flight", "64", "--connections", "4"),
 		b.produceRow("sync", "sync-1", "produce 1 KiB, sync flush, 1 in flight", []floor{atMost("p50Ms", 1.0/4)}, "--in-flight", "1", "--connections", "1"),

@@ -11,13 +11,15 @@ import (
 )
 
 // vip measures sends on the VIP port without and with a main port that is saturated by
-// pulls. Who pulls has one core; the broker, which is started for this, and who sends
-// have the other.
-func (b *bench) vip(p *peer) (_ sample, err error) {
-	if err := pin(os.Getpid(), "1"); err != nil { // children inherit it
-		return nil, err
+// pulls. Who pulls has one core; with apart the broker, which is started for this, and
+// who sends have the other, else they run where they like.
+func (b *bench) vip(p *peer, inFlight, connections int, apart bool) (_ sample, err error) {
+	if apart {
+		if err := pin(os.Getpid(), "1"); err != nil { // children inherit it
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, pin(os.Getpid(), "0-1")) }()
 	}
-	defer func() { err = errors.Join(err, pin(os.Getpid(), "0-1")) }()
 	q, err := b.newPeer(p.make, "vip")
 	if err != nil {
 		return nil, err
@@ -28,7 +30,7 @@ func (b *bench) vip(p *peer) (_ sample, err error) {
 		return nil, err
 	}
 	send := func(d time.Duration) (sample, error) {
-		return q.load(q.brProc, "produce", "--verify=false", "-t", topic, "-b", addr, "--in-flight", "16", "--connections", "4", "--duration", d.String())
+		return q.load(q.brProc, "produce", "--verify=false", "-t", topic, "-b", addr, "--in-flight", strconv.Itoa(inFlight), "--connections", strconv.Itoa(connections), "--duration", d.String())
 	}
 	if err := q.fill(); err != nil {
 		return nil, err
