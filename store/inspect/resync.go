@@ -1,0 +1,202 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"time"
+
+	"mqx/internal/vfs"
+	"mqx/message"
+)
+
+// Where a whole record is looked for behind a broken place.
+const (
+	scanChunk = 1 << 20
+	// scanHead is how much of a record is looked at before it is checked as a whole: up to the physical offset.
+	scanHead    = 36
+	posMagic    = 4
+	posPhysical = 28
+	// maxClockLead is how far in the future a store time may lie and still be believed.
+	maxClockLead = 24 * time.Hour
+)
+
+// magicHead is what both magic codes of a record start with.
+var magicHead = []byte{0xDA, 0xA3, 0x20}
+
+// skip looks for a whole record behind a place where none starts. When there is one, what lies between is rot, and the
+// walk goes on at the record. When there is none the walk ends (-1): with EndTorn, or with EndOfData when there is
+// nothing but zeros.
+func (w *walker) skip(off int64, why error, rec message.View) (next int64, err error) {
+	s := &scanner{w: w, from: off, pos: off, tornTo: off}
+	if next, err = s.next(); err != nil {
+		return 0, err
+	}
+	b := Break{Kind: BreakRot, From: off, To: next, Path: w.file.Path, Err: why, Record: rec}
+	if next >= 0 {
+		return next, w.found(b)
+	}
+	if s.tornTo == off && errors.Is(why, errZeros) {
+		w.end.Reason = EndOfData
+		return -1, nil
+	}
+	w.end.Reason, w.end.Err = EndTorn, why
+	b.Kind, b.To = BreakTorn, s.tornTo
+	return -1, w.found(b)
+}
+
+// scanner searches the bytes behind a broken place for the next whole record: right magic and size, right body, carrying
+// its own place, and not stored before the last good one. The last condition sorts out what an Apache broker leaves
+// behind the end of its log when it cuts it, which it does without clearing the bytes.
+type scanner struct {
+	w      *walker
+	from   int64 // where no record starts
+	pos    int64 // searched up to here
+	tornTo int64 // behind the last byte that is not zero
+	last   int64 // store time of the last good record, 0 for none
+	buf    []byte
+}
+
+func (s *scanner) next() (int64, error) {
+	l := s.w.l
+	if s.w.end.Last >= 0 {
+		if v, err := l.Record(s.w.end.Last); err == nil {
+			s.last = v.StoreTimestamp()
+		}
+	}
+	for i := l.fileIndex(s.from); i < len(l.files); i++ {
+		f := l.files[i]
+		if f.Start >= s.w.limit {
+			break
+		}
+		s.pos = max(s.pos, f.Start)
+		if found, err := s.searchFile(f, min(f.End(), s.w.limit)); err != nil || found >= 0 {
+			return found, err
+		}
+	}
+	return -1, nil
+}
+
+func (s *scanner) searchFile(f File, end int64) (int64, error) {
+	file, done, err := s.w.l.d.fds.use(f.Path)
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	for s.pos < end {
+		if err := s.w.ctx.Err(); err != nil {
+			return 0, err
+		}
+		if s.pos, err = nextData(file, f, s.pos, end); err != nil {
+			return 0, err
+		}
+		n := min(end-s.pos, scanChunk)
+		if n <= 0 {
+			break
+		}
+		if s.buf == nil {
+			s.buf = make([]byte, scanChunk)
+		}
+		b := s.buf[:n]
+		if err := readFull(file, b, s.pos-f.Start); err != nil {
+			return 0, err
+		}
+		if t := lastNonzero(b); t >= 0 {
+			s.tornTo = s.pos + int64(t) + 1
+		}
+		if found, err := s.searchChunk(f, b, end); err != nil || found >= 0 {
+			return found, err
+		}
+		if s.pos+n >= end {
+			s.pos = end
+		} else {
+			s.pos += n - scanHead // the head of a record may lie across the border
+		}
+	}
+	return -1, nil
+}
+
+// searchChunk tries every place in b, the bytes at pos, where a magic code stands.
+func (s *scanner) searchChunk(f File, b []byte, end int64) (int64, error) {
+	for at := 0; ; {
+		i := bytes.Index(b[at:], magicHead)
+		if i < 0 {
+			return -1, nil
+		}
+		start := at + i - posMagic
+		at += i + 1
+		off := s.pos + int64(start)
+		if start < 0 || off <= s.from || start+scanHead > len(b) {
+			continue
+		}
+		if binary.BigEndian.Uint64(b[start+posPhysical:]) != uint64(off) {
+			continue
+		}
+		ok, err := s.check(f, off, end)
+		if err != nil || ok {
+			return off, err
+		}
+	}
+}
+
+// check reads the record at off and tells whether it is whole.
+func (s *scanner) check(f File, off, end int64) (bool, error) {
+	size, why, err := s.w.l.frame(f, off, end)
+	if err != nil || why != nil {
+		return false, err
+	}
+	b := make([]byte, size)
+	if err := s.w.l.d.fds.readAt(f.Path, b, off-f.Start); err != nil {
+		return false, err
+	}
+	v, why := message.ParseView(b, message.DecodeOptions{VerifyBodyCRC: true})
+	return why == nil && v.PhysicalOffset() == off && !s.stale(v.StoreTimestamp()), nil
+}
+
+// stale tells whether a record was stored before the last good one. A last good one from the future proves nothing: no
+// checksum covers the time.
+func (s *scanner) stale(store int64) bool {
+	return store < s.last && s.last <= s.w.l.d.o.Clock.Now().Add(maxClockLead).UnixMilli()
+}
+
+// nextData moves over a hole of a file: the next position from pos on that may hold something, end when nothing does.
+func nextData(file vfs.File, f File, pos, end int64) (int64, error) {
+	seeker, ok := file.(vfs.DataSeeker)
+	if !ok {
+		return pos, nil
+	}
+	at, err := seeker.NextData(pos - f.Start)
+	if errors.Is(err, io.EOF) {
+		return end, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return max(pos, min(f.Start+at, end)), nil
+}
+
+// lastNonzero is the index of the last byte that is not zero, -1 when all are.
+func lastNonzero(b []byte) int {
+	for len(b) >= len(zeros) && isZero(b[len(b)-len(zeros):]) {
+		b = b[:len(b)-len(zeros)]
+	}
+	for i := len(b) - 1; i >= 0; i-- {
+		if b[i] != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+var zeros [4096]byte
+
+func isZero(b []byte) bool {
+	for len(b) > len(zeros) {
+		if !bytes.Equal(b[:len(zeros)], zeros[:]) {
+			return false
+		}
+		b = b[len(zeros):]
+	}
+	return bytes.Equal(b, zeros[:len(b)])
+}
