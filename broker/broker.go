@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mqx/broker/delay"
 	"mqx/broker/stats"
 	"mqx/internal/clock"
 	"mqx/internal/vfs"
@@ -62,6 +63,7 @@ type Broker struct {
 	registrar      *registrar
 	mappingVersion remoting.DataVersion
 	ids            *message.IDGenerator
+	delayLevels    delay.Levels
 
 	stats                  *stats.Set
 	brokerPuts, brokerGets *stats.Counter
@@ -114,6 +116,11 @@ func New(cfg Config) (*Broker, error) {
 	b.quiet = &quietLog{log: b.log, now: b.now}
 	cfg.settle()
 	b.putConfig(&cfg)
+	levels, err := store.ParseDelayLevels(cfg.Store.MessageDelayLevel)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read messageDelayLevel: %w", err)
+	}
+	b.delayLevels = levels
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	now := b.now()
 	b.mappingVersion = remoting.NewDataVersion(now)

@@ -244,7 +244,10 @@ func (rp *replay) learn(cmd *remoting.Command) {
 	switch cmd.Code {
 	case remoting.ReqSendMessage, remoting.ReqSendMessageV2, remoting.ReqSendBatchMessage:
 		var h remoting.SendMessageView
-		if h.Decode(cmd.Fields, remoting.ShortSendNames(cmd.Code)) == nil && notServed(&h) {
+		if h.Decode(cmd.Fields, remoting.ShortSendNames(cmd.Code)) != nil {
+			return
+		}
+		if p := scanProps(h.Properties); notServed(&h) || p.delay != nil { // delivered later than the replay runs
 			rp.tainted[string(h.Topic)] = true
 		}
 	case remoting.ReqInvokeBrokerToResetOffset: // members learn of it at once here
@@ -272,7 +275,7 @@ func (rp *replay) learn(cmd *remoting.Command) {
 // notServed reports whether the send promises what is not served yet.
 func notServed(h *remoting.SendMessageView) bool {
 	p := scanProps(h.Properties)
-	return p.delayLevel() > 0 || p.timer != "" || p.prepared
+	return p.timer != "" || p.prepared
 }
 
 func names(f remoting.Fields) []string {

@@ -24,6 +24,7 @@ type sendItem struct {
 	put  store.Put
 
 	topic *topic
+	queue int32 // that the sender is told: of its topic, wherever the message waits
 	props []byte
 	key   []byte // the unique key that the answer carries
 	msgs  int64
@@ -50,7 +51,7 @@ func (b *Broker) newSendItem(r *server.Request) *sendItem {
 func (it *sendItem) free() {
 	it.put = store.Put{Done: it.put.Done}
 	it.b, it.req, it.topic, it.key = nil, nil, nil, nil
-	it.head, it.msgs = remoting.SendMessageView{}, 0
+	it.head, it.msgs, it.queue = remoting.SendMessageView{}, 0, 0
 	if cap(it.props) > 40<<10 {
 		it.props = nil
 	}
@@ -108,7 +109,7 @@ func (b *Broker) prepareSend(it *sendItem, now time.Time) bool {
 	if it.head.Batch {
 		e = b.fillBatch(it)
 	} else {
-		e = b.fillSingle(it)
+		e = b.fillSingle(it, now)
 	}
 	if e != nil {
 		return it.refuse(e)
@@ -182,7 +183,7 @@ func (b *Broker) createForSend(h *remoting.SendMessageView) (*topic, *refusedErr
 }
 
 // fillSingle builds the record of a single message.
-func (b *Broker) fillSingle(it *sendItem) *refusedError {
+func (b *Broker) fillSingle(it *sendItem, now time.Time) *refusedError {
 	h, body := &it.head, it.req.Body
 	if body == nil {
 		return refuse(remoting.RespMessageIllegal, "the message has no body")
@@ -195,7 +196,7 @@ func (b *Broker) fillSingle(it *sendItem) *refusedError {
 			return e
 		}
 	}
-	if e := b.checkServed(it, &p, toDLQ); e != nil {
+	if e := b.checkServed(it, &p); e != nil {
 		return e
 	}
 	it.key = p.uniqKey
@@ -211,11 +212,26 @@ func (b *Broker) fillSingle(it *sendItem) *refusedError {
 	b.fillRecord(it, body, it.props)
 	it.put.WaitFlush = !p.noWait
 	it.msgs = 1
+	if p.delay == nil && p.timer == "" {
+		return nil
+	}
+	return b.divertSend(it, now)
+}
+
+// divertSend is divert for a send. What is counted is counted for the topic
+// that it waits in, as in Apache.
+func (b *Broker) divertSend(it *sendItem, now time.Time) *refusedError {
+	if e := b.divert(&it.put.Record, now); e != nil {
+		return e
+	}
+	if waits := b.topics.GetBytes(it.put.Record.Topic); waits != nil {
+		it.topic = waits
+	}
 	return nil
 }
 
 // checkServed refuses what a message asks for and nobody here would do.
-func (b *Broker) checkServed(it *sendItem, p *sendProps, toDLQ bool) *refusedError {
+func (b *Broker) checkServed(it *sendItem, p *sendProps) *refusedError {
 	level := p.delayLevel()
 	switch {
 	case p.prepared && (it.head.ReconsumeTimes <= 0 || level <= 0):
@@ -223,10 +239,10 @@ func (b *Broker) checkServed(it *sendItem, p *sendProps, toDLQ bool) *refusedErr
 			return refuse(remoting.RespNoPermission, "the broker[%s] sending transaction message is forbidden", b.at().IP)
 		}
 		return refuse(remoting.RespMessageIllegal, "transactional messages are not served by this broker yet; nothing was stored")
-	case level > 0 && !toDLQ:
-		return refuse(remoting.RespMessageIllegal, "delayed messages (DELAY=%d) are not served by this broker yet; nothing was stored", level)
-	case p.timer != "" && !toDLQ:
-		return refuse(remoting.RespMessageIllegal, "timer messages (%s) are not served by this broker yet; nothing was stored", p.timer)
+	case it.head.Batch && level > 0:
+		return refuse(remoting.RespMessageIllegal, "a batch cannot be delayed (DELAY=%d); nothing was stored", level)
+	case it.head.Batch && p.timer != "":
+		return refuse(remoting.RespMessageIllegal, "a batch cannot be delayed (%s); nothing was stored", p.timer)
 	case p.lite:
 		return refuse(remoting.RespMessageIllegal, "lite topics are not served by this broker; nothing was stored")
 	case message.Transaction(it.head.SysFlag) == message.TransactionPrepared && !p.prepared:
@@ -274,7 +290,7 @@ func (b *Broker) fillBatch(it *sendItem) *refusedError {
 		return refuse(remoting.RespMessageIllegal, "the batch cannot be read: %v", err)
 	}
 	p := scanProps(h.Properties)
-	if e := b.checkServed(it, &p, false); e != nil {
+	if e := b.checkServed(it, &p); e != nil {
 		return e
 	}
 	if e := b.checkItems(it, body); e != nil {
@@ -305,7 +321,7 @@ func (b *Broker) checkItems(it *sendItem, body []byte) *refusedError {
 			return refuse(remoting.RespMessageIllegal, "the batch cannot be read: %v", err)
 		}
 		p := scanProps(item.Properties)
-		if e := b.checkServed(it, &p, false); e != nil {
+		if e := b.checkServed(it, &p); e != nil {
 			return e
 		}
 	}
@@ -322,6 +338,7 @@ func (b *Broker) fillRecord(it *sendItem, body, props []byte) {
 			q = rand.Int32N(n)
 		}
 	}
+	it.queue = q
 	flags := h.SysFlag
 	if it.topic.TopicFilterType == remoting.FilterMultiTag {
 		flags |= message.FlagMultiTags
@@ -378,7 +395,7 @@ func (it *sendItem) succeeded(p *reply) {
 		p.buf = message.AppendOffsetID(p.buf, b.at().storeHost, put.PhysicalOffset)
 	}
 	p.set(keyMsgID, p.buf[n:len(p.buf):len(p.buf)])
-	p.int(keyQueueID, int64(put.Record.QueueID))
+	p.int(keyQueueID, int64(it.queue))
 	p.int(keyQueueOffset, put.QueueOffset)
 	if len(it.key) > 0 {
 		p.set(keyTransactionID, it.key)

@@ -69,7 +69,7 @@ func TestSendRefusals(t *testing.T) {
 		{"unknown topic, no template", head("new1", 0, "", func(h *remoting.SendMessageHeader) { h.DefaultTopic = "nope" }), []byte("x"), 17, "topic[new1] not exist"},
 		{"template without the bit", head("new2", 0, "", func(h *remoting.SendMessageHeader) { h.DefaultTopic = "T" }), []byte("x"), 17, "not exist"},
 		{"no body", head("T", 0, ""), nil, 13, "no body"},
-		{"delayed", head("T", 0, prop("DELAY", "3")), []byte("x"), 13, "DELAY=3"},
+		{"delayed by nonsense", head("T", 0, prop("DELAY", "3s")), []byte("x"), 13, "DELAY=\"3s\""},
 		{"timer", head("T", 0, prop("TIMER_DELAY_SEC", "3")), []byte("x"), 13, "TIMER_DELAY_SEC"},
 		{"transaction", head("T", 0, prop("TRAN_MSG", "true")), []byte("x"), 13, "transactional"},
 		{"lite", head("T", 0, prop("__LITE_TOPIC", "l")), []byte("x"), 13, "lite"},
@@ -216,8 +216,8 @@ func TestRetrySendGoesToDLQ(t *testing.T) {
 			t.Fatal(resp.Remark)
 		}
 	}
-	if resp := send(1, nil, prop("DELAY", "3")); resp.Code != remoting.RespMessageIllegal {
-		t.Errorf("a delayed retry: %s", remoting.ResponseName(resp.Code))
+	if resp := send(1, nil, prop("DELAY", "3")); resp.Code != remoting.RespSuccess || r.store.MaxOffset(message.TopicSchedule, 2) != 1 {
+		t.Errorf("a delayed retry: %s %s", remoting.ResponseName(resp.Code), resp.Remark)
 	}
 	if resp := send(20, nil, prop("DELAY", "3")); resp.Code != remoting.RespSuccess {
 		t.Errorf("a delayed retry past its attempts: %s", resp.Remark)

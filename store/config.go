@@ -203,7 +203,7 @@ func (c *Config) Validate() error {
 	if _, err := parseHours(c.DeleteWhen); err != nil {
 		bad("deleteWhen", "%v", err)
 	}
-	if _, err := parseDelayLevels(c.MessageDelayLevel); err != nil {
+	if _, err := ParseDelayLevels(c.MessageDelayLevel); err != nil {
 		bad("messageDelayLevel", "%v", err)
 	}
 	if c.DiskMaxUsedRatio < 10 || c.DiskMaxUsedRatio > 100 {

@@ -95,7 +95,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	s := &Store{cfg: cfg, queues: newTable(), alarms: &alarms{logger: cfg.Logger}}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.delays, _ = parseDelayLevels(cfg.MessageDelayLevel)
+	s.delays, _ = ParseDelayLevels(cfg.MessageDelayLevel)
 	s.cleaner = &cleaner{s: s, kick: make(chan struct{}, 1)}
 	s.live.Store(&cfg)
 	s.disk = &disk{s: s}
