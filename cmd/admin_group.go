@@ -19,15 +19,31 @@ func newGroupCmd(a *app) *cobra.Command {
 
 var groupListSchema = render.Schema{Kind: "GroupList", Name: "name", Fields: []render.Field{
 	{Name: "name", Doc: "consumer group"},
-	{Name: "members", Kind: render.Int, Doc: "clients online"},
+	{Name: "members", Kind: render.Int, Tone: presence, Doc: "clients online"},
 	{Name: "type", Doc: "how its members get messages: push, pull or pop; unknown when none is online"},
 	{Name: "model", Doc: "clustering or broadcasting; unknown when none is online"},
 	{Name: "clusters", Kind: render.List, Doc: "clusters that know it"},
 	{Name: "brokers", Kind: render.List, Doc: "brokers that know it"},
 	{Name: "builtin", Kind: render.Bool, Wide: true, Doc: "a group of the system"},
-	{Name: "consumeEnable", Title: "ENABLED", Kind: render.Bool, Wide: true, Doc: "may consume, on every broker"},
+	{Name: "consumeEnable", Title: "ENABLED", Kind: render.Bool, Wide: true, Tone: enabled, Doc: "may consume, on every broker"},
 	{Name: "retryMaxTimes", Title: "RETRIES", Kind: render.Int, Wide: true, Doc: "most retries before the dead letter queue, over the brokers"},
 }}
+
+// enabled: what is switched off is worth a look.
+func enabled(v any) render.Tone {
+	if on, ok := v.(bool); ok && !on {
+		return render.Warn
+	}
+	return render.Plain
+}
+
+// presence: a group with members is alive.
+func presence(v any) render.Tone {
+	if n, ok := v.(int64); ok && n > 0 {
+		return render.Good
+	}
+	return render.Dim
+}
 
 // listGroupsOptions are the flags of mqx admin group ls.
 type listGroupsOptions struct {
@@ -120,7 +136,7 @@ var groupQueueSchema = render.Schema{Kind: "GroupQueueList", Name: "topic", Fiel
 	{Name: "queueId", Title: "QUEUE", Kind: render.Int, Doc: "queue"},
 	{Name: "maxOffset", Title: "END", Kind: render.Int, Doc: "offset the next message will get"},
 	{Name: "offset", Kind: render.Int, Doc: "committed offset of the group; unknown when it never committed"},
-	{Name: "lag", Kind: render.Int, Doc: "messages behind; unknown when it never committed"},
+	{Name: "lag", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages behind; unknown when it never committed"},
 	{Name: "lastConsumed", Title: "LAST", Kind: render.Time, Doc: "when the last message it took was stored"},
 	{Name: "pullOffset", Kind: render.Int, Wide: true, Doc: "offset the group has pulled up to"},
 }}
@@ -128,7 +144,7 @@ var groupQueueSchema = render.Schema{Kind: "GroupQueueList", Name: "topic", Fiel
 var groupMemberSchema = render.Schema{Kind: "GroupMemberList", Name: "clientId", Fields: []render.Field{
 	{Name: "group", Wide: true, Doc: "consumer group"},
 	{Name: "clientId", Title: "CLIENT", Doc: "client id"},
-	{Name: "addr", Title: "ADDRESS", Doc: "where it connects from"},
+	{Name: "addr", Title: "ADDRESS", Whole: true, Doc: "where it connects from"},
 	{Name: "language", Doc: "language of the client"},
 	{Name: "version", Doc: "version of the client"},
 }}
@@ -145,7 +161,7 @@ var groupConfigSchema = render.Schema{Kind: "GroupConfigList", Name: "broker", F
 	{Name: "cluster", Doc: "cluster of the broker"},
 	{Name: "broker", Doc: "broker"},
 	{Name: "addr", Title: "ADDRESS", Doc: "its address"},
-	{Name: "consumeEnable", Title: "ENABLED", Kind: render.Bool, Doc: "may consume"},
+	{Name: "consumeEnable", Title: "ENABLED", Kind: render.Bool, Tone: enabled, Doc: "may consume"},
 	{Name: "broadcastEnable", Title: "BROADCAST", Kind: render.Bool, Doc: "may consume as broadcast"},
 	{Name: "orderly", Kind: render.Bool, Doc: "consumes in order"},
 	{Name: "retryQueues", Kind: render.Int, Doc: "queues of its retry topic"},
@@ -195,7 +211,7 @@ func newGroupGetCmd(a *app) *cobra.Command {
 func runGroupGet(a *app, c *cobra.Command, o *getGroupOptions, name string) error {
 	schema, ok := groupShow[o.show]
 	if !ok {
-		return usagef("cannot use --show %q: queues, members, subscriptions or config", o.show)
+		return notOneOf("--show", o.show, "queues", "members", "subscriptions", "config")
 	}
 	client, err := a.adminClient(&o.target)
 	if err != nil {

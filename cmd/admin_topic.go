@@ -19,12 +19,12 @@ func newTopicCmd(a *app) *cobra.Command {
 
 var topicListSchema = render.Schema{Kind: "TopicList", Name: "name", Fields: []render.Field{
 	{Name: "name", Doc: "topic"},
-	{Name: "kind", Doc: "normal, retry, dlq or system"},
+	{Name: "kind", Tone: render.ToneOf(map[string]render.Tone{"normal": render.Plain}, render.Dim), Doc: "normal, retry, dlq or system"},
 	{Name: "clusters", Kind: render.List, Doc: "clusters that have it"},
 	{Name: "brokers", Kind: render.List, Doc: "brokers that have it"},
 	{Name: "readQueues", Title: "READ", Kind: render.Int, Doc: "queues to read, over all brokers"},
 	{Name: "writeQueues", Title: "WRITE", Kind: render.Int, Doc: "queues to write, over all brokers"},
-	{Name: "perm", Doc: "r, w, rw or none; several when brokers differ"},
+	{Name: "perm", Tone: permTone, Doc: "r, w, rw or none; several when brokers differ"},
 	{Name: "order", Kind: render.Bool, Wide: true, Doc: "marked as ordered on some broker"},
 	{Name: "attributes", Kind: render.Object, Wide: true, Doc: "attributes of all brokers together"},
 }}
@@ -123,6 +123,9 @@ func unique(list []string) []string {
 	return out
 }
 
+// permTone: all but the usual permission is worth a look.
+var permTone = render.ToneOf(map[string]render.Tone{"rw": render.Plain}, render.Warn)
+
 // permName is a permission as --perm takes it.
 func permName(perm int) string {
 	name := ""
@@ -148,7 +151,7 @@ func parsePerm(text string) (int, error) {
 	case "w", "2":
 		return 2, nil
 	}
-	return 0, usagef("cannot use permission %q: r, w or rw", text)
+	return 0, notOneOf("--perm", text, "r", "w", "rw")
 }
 
 var topicQueueSchema = render.Schema{Kind: "TopicQueueList", Name: "topic", Fields: []render.Field{
@@ -169,7 +172,7 @@ var topicConfigSchema = render.Schema{Kind: "TopicConfigList", Name: "topic", Fi
 	{Name: "addr", Title: "ADDRESS", Doc: "its address"},
 	{Name: "readQueues", Title: "READ", Kind: render.Int, Doc: "queues to read"},
 	{Name: "writeQueues", Title: "WRITE", Kind: render.Int, Doc: "queues to write"},
-	{Name: "perm", Doc: "r, w, rw or none"},
+	{Name: "perm", Tone: permTone, Doc: "r, w, rw or none"},
 	{Name: "order", Kind: render.Bool, Doc: "marked as ordered"},
 	{Name: "sysFlag", Kind: render.Int, Wide: true, Doc: "unit flags"},
 	{Name: "attributes", Kind: render.Object, Wide: true, Doc: "attributes"},
@@ -214,7 +217,7 @@ func newTopicGetCmd(a *app) *cobra.Command {
 func runTopicGet(a *app, c *cobra.Command, o *getTopicOptions, name string) error {
 	schema, ok := map[string]render.Schema{"queues": topicQueueSchema, "config": topicConfigSchema, "groups": topicGroupSchema}[o.show]
 	if !ok {
-		return usagef("cannot use --show %q: queues, config or groups", o.show)
+		return notOneOf("--show", o.show, "queues", "config", "groups")
 	}
 	client, err := a.adminClient(&o.target)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 var topicChangeSchema = render.Schema{Kind: "TopicChangeList", Name: "topic", Fields: []render.Field{
 	{Name: "topic", Doc: "topic"},
 	{Name: "broker", Doc: "broker, or name server"},
-	{Name: "addr", Title: "ADDRESS", Doc: "its address"},
-	{Name: "action", Doc: "create, update, delete, or none where it is so already"},
+	{Name: "addr", Title: "ADDRESS", Whole: true, Doc: "its address"},
+	{Name: "action", Tone: render.ToneOf(map[string]render.Tone{"none": render.Dim, "create": render.Good, "delete": render.Bad}, render.Warn), Doc: "create, update, delete, or none where it is so already"},
 	{Name: "before", Kind: render.Object, Doc: "configuration before, unknown where there was none"},
 	{Name: "after", Kind: render.Object, Doc: "configuration after"},
 	{Name: "warning", Wide: true, Doc: "what to mind"},
@@ -118,7 +118,7 @@ func (o *changeTopicOptions) spec(c *cobra.Command, name string) (admin.TopicSpe
 	}
 	for _, text := range o.attributes {
 		if text == "" || text[0] != '+' && text[0] != '-' {
-			return spec, usagef("cannot read attribute %q: +name=value or -name", text)
+			return spec, usagef("cannot read attribute %q: it has the form +name=value or -name", text).try("--attribute +cleanup.policy=DELETE")
 		}
 		key, value, _ := strings.Cut(text, "=")
 		if spec.Attributes == nil {

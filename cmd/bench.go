@@ -46,11 +46,11 @@ var benchSchema = render.Schema{Kind: "BenchReportList", Name: "run", Fields: []
 	{Name: "p999Ms", Title: "P99.9", Kind: render.Duration, Doc: "latency that 99.9 % stay below"},
 	{Name: "maxMs", Title: "MAX", Kind: render.Duration, Doc: "longest latency"},
 	{Name: "messages", Kind: render.Int, Doc: "messages (or queries) in the time measured"},
-	{Name: "errors", Kind: render.Int, Doc: "requests that failed"},
-	{Name: "lost", Kind: render.Int, Doc: "messages acknowledged and not found again; unknown when not verified"},
-	{Name: "duplicated", Title: "TWICE", Kind: render.Int, Doc: "messages found more than once"},
-	{Name: "outOfOrder", Title: "DISORDER", Kind: render.Int, Doc: "messages found before one that was sent earlier"},
-	{Name: "corrupt", Kind: render.Int, Doc: "messages whose body is not what was sent"},
+	{Name: "errors", Kind: render.Int, Tone: render.BadAbove(0), Doc: "requests that failed"},
+	{Name: "lost", Kind: render.Int, Tone: render.BadAbove(0), Doc: "messages acknowledged and not found again; unknown when not verified"},
+	{Name: "duplicated", Title: "TWICE", Kind: render.Int, Tone: render.BadAbove(0), Doc: "messages found more than once"},
+	{Name: "outOfOrder", Title: "DISORDER", Kind: render.Int, Tone: render.BadAbove(0), Doc: "messages found before one that was sent earlier"},
+	{Name: "corrupt", Kind: render.Int, Tone: render.BadAbove(0), Doc: "messages whose body is not what was sent"},
 	{Name: "elapsedMs", Title: "ELAPSED", Kind: render.Duration, Wide: true, Doc: "time measured"},
 	{Name: "requests", Kind: render.Int, Wide: true, Doc: "requests in that time"},
 	{Name: "bytes", Kind: render.Size, Wide: true, Doc: "bytes of bodies in that time"},
@@ -152,7 +152,7 @@ func (o *benchOptions) check(c *cobra.Command) error {
 		return usagef("cannot use --batch %d: it must be at least 1", o.batch)
 	}
 	if o.duration == 0 && o.count == 0 {
-		return usagef("this load has no end").try("--duration 10s, or --count N")
+		return usagef("cannot begin a load without an end: it has neither a time nor a number of messages").try("--duration 10s, or --count N")
 	}
 	return nil
 }

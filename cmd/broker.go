@@ -104,7 +104,7 @@ func splitListen(text string) (host string, port int, err error) {
 		return "", 0, usagef("cannot listen on %q: %w", text, err).try("--listen 0.0.0.0:10911")
 	}
 	if port, err = strconv.Atoi(portText); err != nil || port < 0 || port > 65535 {
-		return "", 0, usagef("cannot listen on %q: the port must be 0 to 65535", text)
+		return "", 0, usagef("cannot listen on %q: the port must be 0 to 65535", text).try("--listen 0.0.0.0:10911")
 	}
 	if host == "" {
 		host = "0.0.0.0"

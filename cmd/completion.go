@@ -2,11 +2,11 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -34,7 +34,7 @@ topics, groups and brokers. Packages install it; otherwise load it by hand.`,
 				return writeCompletions(c.Root(), dir)
 			}
 			if len(args) == 0 {
-				return usagef("cannot run %q: SHELL is missing", c.CommandPath()).try("mqx completion bash")
+				return usagef("cannot run %q: SHELL is missing", c.CommandPath()).try("%s bash", c.CommandPath())
 			}
 			text, err := completionScript(c.Root(), args[0])
 			if err != nil {
@@ -63,12 +63,18 @@ func completionScript(root *cobra.Command, shell string) ([]byte, error) {
 	case "powershell":
 		err = root.GenPowerShellCompletionWithDesc(&b)
 	default:
-		return nil, usagef("unknown shell %q: one of %s", shell, strings.Join(completionShells, ", "))
+		return nil, unknownShell(shell)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot make the completion script for %q: %w", shell, err)
 	}
 	return b.Bytes(), nil
+}
+
+func unknownShell(shell string) error {
+	f := notOneOf("SHELL", shell, completionShells...)
+	f.Err = fmt.Errorf("unknown shell %q", shell)
+	return f.try("mqx completion %s", cmp.Or(nearest(shell, completionShells), completionShells[0]))
 }
 
 func writeCompletions(root *cobra.Command, dir string) error {

@@ -82,21 +82,21 @@ func (o *consumeOptions) check(c *cobra.Command) error {
 		return err
 	}
 	if o.count < 0 || c.Flags().Changed("queue") && o.queue < 0 {
-		return usagef("--count and --queue must not be negative")
+		return usagef("cannot use --count %d and --queue %d: they must not be negative", o.count, o.queue)
 	}
 	if !o.commit {
 		return nil
 	}
 	if o.group == "" {
-		return usagef("cannot commit without a group").try("-g GROUP --commit")
+		return usagef("cannot commit without a group: offsets are those of a group").try("-g GROUP --commit")
 	}
 	for _, name := range []string{"broker", "queue", "start", "end"} {
 		if c.Flags().Changed(name) {
-			return usagef("cannot use --%s with --commit: a member of a group reads the queues it is given from where the group stands", name)
+			return usagef("cannot use --%s with --commit: a member of a group reads the queues it is given from where the group stands", name).try("leave --%s out, or --commit", name)
 		}
 	}
 	if !o.follow && !o.counted() {
-		return usagef("a member of a group has no end to stop at").try("-f, or --count N")
+		return usagef("cannot consume without an end: a member of a group has no end to stop at").try("-f, or --count N")
 	}
 	return nil
 }

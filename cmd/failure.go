@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"mqx/internal/render"
 )
 
 // Failure is how a command fails: the exit code and the lines that are printed.
@@ -59,13 +61,14 @@ func asFailure(err error) *Failure {
 
 // print writes the one to three lines of a failure. A line break inside a text
 // becomes a blank, so that each of them is one line.
-func (f *Failure) print(w io.Writer) {
-	fmt.Fprintf(w, "error: %s\n", oneLine(f.Err.Error()))
-	if f.Why != "" {
-		fmt.Fprintf(w, "why: %s\n", oneLine(f.Why))
-	}
-	if f.Try != "" {
-		fmt.Fprintf(w, "try: %s\n", oneLine(f.Try))
+func (f *Failure) print(w io.Writer, color bool) {
+	for _, l := range []struct {
+		word, text string
+		tone       render.Tone
+	}{{"error:", f.Err.Error(), render.Bad}, {"why:", f.Why, render.Dim}, {"try:", f.Try, render.Good}} {
+		if l.text != "" {
+			fmt.Fprintf(w, "%s %s\n", render.Paint(l.word, l.tone, color), oneLine(l.text))
+		}
 	}
 }
 

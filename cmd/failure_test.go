@@ -45,7 +45,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 
 func TestFailureIsOneLineEach(t *testing.T) {
 	var b bytes.Buffer
-	failf(ExitFailed, "first\nsecond\tthird").because("a\n b").try("mqx %s", "dev").print(&b)
+	failf(ExitFailed, "first\nsecond\tthird").because("a\n b").try("mqx %s", "dev").print(&b, false)
 	if got, want := b.String(), "error: first; second third\nwhy: a; b\ntry: mqx dev\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
 	}

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -10,15 +11,32 @@ import (
 // flagError turns what pflag says of a flag into a usage failure; an unknown
 // flag names the nearest one of the command.
 func flagError(c *cobra.Command, err error) error {
-	f := &Failure{Code: ExitUsage, Err: err}
-	unknown, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok {
-		return f.try("%s --help", c.CommandPath())
+	help := c.CommandPath() + " --help"
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return unknownFlag(c, unknown)
 	}
-	name := unknown.GetSpecifiedName()
-	if unknown.GetSpecifiedShortnames() == "" && len(name) > 1 {
-		f.Err = errors.New("unknown flag --" + name + " for \"" + c.CommandPath() + "\"")
+	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		f := missing.GetFlag()
+		return usagef("cannot use --%s without a value", f.Name).because("it takes "+article(f.Value.Type())).try("%s", help)
 	}
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		f := usagef("cannot use --%s %q", bad.GetFlag().Name, bad.GetValue())
+		if said, ok := errors.AsType[*Failure](bad); ok {
+			_, why, _ := cutReason(said.Error())
+			return f.because(why).try("%s", said.Try)
+		}
+		return f.because("it takes "+article(bad.GetFlag().Value.Type())).try("%s", help)
+	}
+	return (&Failure{Code: ExitUsage, Err: err}).because("flags are --name value, --name=value or -n value").try("%s", help)
+}
+
+func unknownFlag(c *cobra.Command, unknown *pflag.NotExistError) error {
+	name, shorts := unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
+	given := "--" + name
+	if shorts != "" {
+		given = "-" + name
+	}
+	f := usagef("unknown flag %s for %q", given, c.CommandPath()).because("the command has no such flag")
 	var names []string
 	collect := func(flag *pflag.Flag) {
 		if !flag.Hidden {
@@ -27,8 +45,23 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	c.Flags().VisitAll(collect)
 	c.InheritedFlags().VisitAll(collect)
-	if near := nearest(name, names); near != "" && len(name) > 1 {
+	word := name
+	if shorts != "" {
+		word = shorts // -name with one dash too few
+	}
+	if near := nearest(word, names); near != "" && len(word) > 1 {
 		return f.try("--%s", near)
 	}
 	return f.try("%s --help", c.CommandPath())
+}
+
+// article names what a flag of this type takes.
+func article(kind string) string {
+	if what, ok := map[string]string{
+		"bool": "true or false", "int": "a whole number", "int32": "a whole number", "int64": "a whole number",
+		"duration": "a time such as 300ms, 10s or 15m", "string": "a text", "stringArray": "a text", "size": "a size such as 4KiB",
+	}[kind]; ok {
+		return what
+	}
+	return fmt.Sprintf("a %s", kind)
 }

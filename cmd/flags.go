@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,11 +79,11 @@ func (g *globalFlags) check() error {
 		{"partial", g.partial, []string{"fail", "ok"}},
 	} {
 		if !slices.Contains(c.choices, c.value) {
-			return usagef("cannot use --%s %q: one of %s", c.flag, c.value, strings.Join(c.choices, ", "))
+			return notOneOf("--"+c.flag, c.value, c.choices...)
 		}
 	}
 	if g.timeout <= 0 {
-		return usagef("cannot use --timeout %s: it must be more than nothing", g.timeout)
+		return usagef("cannot use --timeout %s: it must be more than nothing", g.timeout).try("--timeout 5s")
 	}
 	return nil
 }

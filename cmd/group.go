@@ -26,7 +26,7 @@ func asGroup(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 }
 
 func unknownCommand(c *cobra.Command, name string) error {
-	f := usagef("unknown command %q for %q", name, c.CommandPath())
+	f := usagef("unknown command %q for %q", name, c.CommandPath()).because("no command has that name")
 	var names []string
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {

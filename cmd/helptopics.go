@@ -69,7 +69,7 @@ func newHelpCmd() *cobra.Command {
 			for _, t := range helpTopics {
 				names = append(names, t.name)
 			}
-			f := usagef("unknown command or help topic %q", strings.Join(args, " "))
+			f := usagef("unknown command or help topic %q", strings.Join(args, " ")).because("no command and no topic has that name")
 			if near := nearest(args[0], names); near != "" {
 				return f.try("mqx help %s", near)
 			}

@@ -33,7 +33,7 @@ func newManCmd(a *app) *cobra.Command {
 			}
 			at, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return usagef("no manual page for %q", strings.Join(args, " ")).try("mqx help")
+				return usagef("no manual page for %q", strings.Join(args, " ")).because("no command has that name").try("mqx help")
 			}
 			return doc.GenMan(at, manHeader(), a.Out)
 		},

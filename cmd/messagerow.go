@@ -32,7 +32,7 @@ func (f *messageFlags) check() error {
 	case "text", "hex", "base64", "none":
 		return nil
 	}
-	return usagef("cannot use --body %q: text, hex, base64 or none", f.body)
+	return notOneOf("--body", f.body, "text", "hex", "base64", "none")
 }
 
 var messageSchema = render.Schema{Kind: "MessageList", Name: "msgId", Fields: []render.Field{
@@ -42,12 +42,12 @@ var messageSchema = render.Schema{Kind: "MessageList", Name: "msgId", Fields: []
 	{Name: "queueOffset", Title: "OFFSET", Kind: render.Int, Doc: "offset in the queue"},
 	{Name: "storeTime", Title: "STORED", Kind: render.Time, Doc: "when the broker stored it"},
 	{Name: "tag", Doc: "tag"},
-	{Name: "keys", Kind: render.List, Doc: "keys it can be found by"},
+	{Name: "keys", Kind: render.List, Whole: true, Doc: "keys it can be found by"},
 	{Name: "body", Doc: "body, decompressed"},
 	{Name: "bodyEncoding", Wide: true, Doc: "how body is written: text, hex, base64, none"},
 	{Name: "bodySize", Kind: render.Size, Wide: true, Doc: "size of the body"},
-	{Name: "msgId", Title: "MESSAGE ID", Wide: true, Doc: "unique id its producer gave it, else the offset id"},
-	{Name: "offsetMsgId", Title: "OFFSET ID", Wide: true, Doc: "id made of the broker's address and the position in its log"},
+	{Name: "msgId", Title: "MESSAGE ID", Wide: true, Whole: true, Doc: "unique id its producer gave it, else the offset id"},
+	{Name: "offsetMsgId", Title: "OFFSET ID", Wide: true, Whole: true, Doc: "id made of the broker's address and the position in its log"},
 	{Name: "bornTime", Title: "BORN", Kind: render.Time, Wide: true, Doc: "when it was sent"},
 	{Name: "bornHost", Wide: true, Doc: "who sent it"},
 	{Name: "storeHost", Wide: true, Doc: "who stored it"},

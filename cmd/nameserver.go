@@ -99,9 +99,9 @@ func configFailure(err error) error {
 		return unsupported(e.What(), e.Why, e.Key)
 	}
 	if e, ok := errors.AsType[*props.SyntaxError](err); ok {
-		return f.try("correct line %d of %s", e.Line, e.File)
+		return f.because("the line cannot be read as a key and its value").try("correct line %d of %s", e.Line, e.File)
 	}
-	return f
+	return f.because("a value of the configuration cannot be used").try("correct it; -p prints every key with its value")
 }
 
 // unsupported is a key that promises what is not served.

@@ -113,7 +113,7 @@ type problems []render.Problem
 // --watch. Parts that are missing end in exit code 3.
 func (a *app) list(c *cobra.Command, o *outputFlags, s render.Schema, fetch func(ctx context.Context, w *render.Writer) (problems, error)) error {
 	if o.watch && o.interval <= 0 {
-		return usagef("cannot use --interval %s: it must be more than nothing", o.interval)
+		return usagef("cannot use --interval %s: it must be more than nothing", o.interval).try("--interval 2s")
 	}
 	out, closeOut, err := a.open(o)
 	if err != nil {

@@ -18,7 +18,7 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 	case strings.HasPrefix(text, "-") || strings.HasPrefix(text, "+"):
 		d, err := parseDuration(text[1:])
 		if err != nil {
-			return time.Time{}, usagef("cannot read time %q: %w", text, err)
+			return time.Time{}, usagef("cannot read time %q: %w", text, err).try("mqx help positions")
 		}
 		if text[0] == '-' {
 			d = -d
@@ -32,14 +32,14 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 		case len(text) >= 9 && len(text) <= 11:
 			return time.Unix(n, 0), nil
 		}
-		return time.Time{}, usagef("cannot read time %q: %d digits are neither unix seconds (10) nor milliseconds (13)", text, len(text))
+		return time.Time{}, usagef("cannot read time %q: %d digits are neither unix seconds (10) nor milliseconds (13)", text, len(text)).try("mqx help positions")
 	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02"} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
 			return t, nil
 		}
 	}
-	return time.Time{}, usagef("cannot read time %q", text).try("mqx help positions")
+	return time.Time{}, usagef("cannot read time %q: it is none of the forms of a time", text).try("mqx help positions")
 }
 
 // parseDuration is time.ParseDuration with days (d) and weeks (w).
@@ -74,7 +74,7 @@ func parsePosition(text string, now time.Time) (client.Position, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return client.Position{}, usagef("cannot read position %q: start, end, an offset, or @TIME", text).try("mqx help positions")
+		return client.Position{}, usagef("cannot read position %q: it is start, end, an offset, or @TIME", text).try("mqx help positions")
 	}
 	return client.Position{Kind: client.AtOffset, Offset: n}, nil
 }
@@ -117,7 +117,7 @@ func parseSize(text string) (int64, error) {
 	}
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || n < 0 || n*unit > 1<<62 {
-		return 0, usagef("cannot read size %q", text).try("4KiB")
+		return 0, usagef("cannot read size %q: it is no number with a unit", text).try("4KiB")
 	}
 	return int64(n * unit), nil
 }

@@ -40,9 +40,9 @@ var sendSchema = render.Schema{Kind: "SendResultList", Name: "msgId", Fields: []
 	{Name: "broker", Doc: "broker that stored it"},
 	{Name: "queueId", Title: "QUEUE", Kind: render.Int, Doc: "queue it went into"},
 	{Name: "queueOffset", Title: "OFFSET", Kind: render.Int, Doc: "its offset in that queue"},
-	{Name: "status", Doc: "SEND_OK, or what the broker could not promise"},
-	{Name: "msgId", Title: "MESSAGE ID", Doc: "unique id the client gave it"},
-	{Name: "offsetMsgId", Title: "OFFSET ID", Wide: true, Doc: "id made of the broker's address and the position in its log"},
+	{Name: "status", Tone: render.ToneOf(map[string]render.Tone{"SEND_OK": render.Good}, render.Warn), Doc: "SEND_OK, or what the broker could not promise"},
+	{Name: "msgId", Title: "MESSAGE ID", Whole: true, Doc: "unique id the client gave it"},
+	{Name: "offsetMsgId", Title: "OFFSET ID", Wide: true, Whole: true, Doc: "id made of the broker's address and the position in its log"},
 	{Name: "brokerAddr", Title: "ADDRESS", Wide: true, Doc: "address of the broker"},
 	{Name: "tookMs", Title: "TOOK", Kind: render.Duration, Wide: true, Doc: "time the request took"},
 }}
@@ -105,7 +105,7 @@ func (o *produceOptions) check(c *cobra.Command) error {
 		}
 	}
 	if ways > 1 {
-		return usagef("cannot use more than one of --queue, --shard and --random")
+		return usagef("cannot use more than one of --queue, --shard and --random: each of them chooses the queue").try("one of them")
 	}
 	if o.batch < 1 {
 		return usagef("cannot use --batch %d: it must be at least 1", o.batch)
@@ -125,7 +125,7 @@ func (o *produceOptions) prototype(topic string) (*message.Message, error) {
 	for _, p := range o.properties {
 		name, value, ok := strings.Cut(p, "=")
 		if !ok || name == "" {
-			return nil, usagef("cannot read property %q: name=value", p)
+			return nil, usagef("cannot read property %q: it has the form name=value", p).try("--property colour=red")
 		}
 		if value == "" {
 			return nil, usagef("cannot send property %q: an empty value does not arrive", name)
@@ -214,7 +214,7 @@ func (a *app) input(args []string) (io.Reader, func(), error) {
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
-		return nil, nil, usagef("cannot open file: %w", err)
+		return nil, nil, usagef("cannot open file: %w", err).try("- for stdin, or the name of a file that is there")
 	}
 	return f, func() { _ = f.Close() }, nil
 }

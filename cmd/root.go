@@ -35,15 +35,15 @@ func Execute(ctx context.Context, args []string, streams Streams) Exit {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
-	err := root.ExecuteContext(ctx)
+	ran, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
 	}
 	if s, ok := errors.AsType[silentError](err); ok {
 		return s.code
 	}
-	f := asFailure(err)
-	f.print(streams.Err)
+	f := explained(ran, asFailure(err))
+	f.print(streams.Err, a.color(streams.ErrTTY))
 	return f.Code
 }
 

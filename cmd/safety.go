@@ -40,7 +40,7 @@ func (a *app) agree(s *safetyFlags, name string) error {
 	switch {
 	case name != "" && s.confirm != "":
 		if s.confirm != name {
-			return usagef("--confirm %q is not the name %q", s.confirm, name).try("--confirm %s", name)
+			return usagef("cannot take --confirm %q: the name is %q", s.confirm, name).try("--confirm %s", name)
 		}
 		return nil
 	case name == "" && s.yes:
@@ -51,7 +51,7 @@ func (a *app) agree(s *safetyFlags, name string) error {
 		return usagef("this destroys %q, and there is no terminal to ask", name).
 			because("a destructive act asks for the name; --yes does not answer").try("--confirm %s", name)
 	default:
-		return usagef("this changes something, and there is no terminal to ask").try("--yes")
+		return usagef("not confirmed, nothing was done").because("this changes something, and there is no terminal to ask").try("--yes")
 	}
 }
 
@@ -64,10 +64,10 @@ func (a *app) ask(name string) error {
 	answer, err := bufio.NewReader(a.In).ReadString('\n')
 	answer = strings.TrimSpace(answer)
 	if err != nil && answer == "" {
-		return usagef("no answer, nothing was done")
+		return usagef("not confirmed, nothing was done").because("no answer came").try("--yes, or --confirm NAME")
 	}
 	if name != "" && answer == name || name == "" && (answer == "y" || answer == "yes" || answer == "Y") {
 		return nil
 	}
-	return failf(ExitUsage, "not confirmed, nothing was done")
+	return usagef("not confirmed, nothing was done").because("the answer was another one").try("the command again")
 }

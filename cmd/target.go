@@ -37,7 +37,7 @@ func (a *app) nameServers(flag string) (addrs []string, source string, err error
 	}
 	addrs, err = remoteclient.ParseAddrs(text)
 	if err != nil {
-		return nil, source, usagef("cannot use name servers %q (from %s): %w", text, source, err)
+		return nil, source, usagef("cannot use name servers %q (from %s): %w", text, source, err).try("-n 10.0.0.1:9876")
 	}
 	return addrs, source, nil
 }
@@ -66,7 +66,7 @@ func (a *app) credentials() *remoteclient.Credentials {
 func (t *targetFlags) tlsConfig() (*tls.Config, error) {
 	if !t.tls {
 		if t.tlsOpts.TrustCertPath != "" || t.tlsOpts.CertPath != "" || t.tlsOpts.KeyPath != "" {
-			return nil, usagef("cannot use --tls-ca, --tls-cert or --tls-key without --tls").try("--tls")
+			return nil, usagef("cannot use --tls-ca, --tls-cert or --tls-key without --tls: they would have no effect").try("--tls")
 		}
 		return nil, nil
 	}

@@ -15,7 +15,8 @@ const (
 	Duration             // time.Duration; milliseconds for machines
 	Size                 // any integer type, bytes; with a unit on a terminal
 	List                 // []string
-	Object               // anything encoding/json writes; compact JSON in a cell
+	Object               // anything encoding/json writes; compact JSON in a cell, its String on a terminal
+	Series               // []float64, a history from old to new; a sparkline on a terminal
 )
 
 // Field is one member of a record.
@@ -28,6 +29,11 @@ type Field struct {
 	Kind  Kind
 	// Wide keeps the field out of the plain table; every other form has it.
 	Wide bool
+	// Whole keeps the value from being cut on a narrow terminal, as ids must be; the
+	// field Schema.Name names is whole as well.
+	Whole bool
+	// Tone colours known values on a terminal; nil leaves them as they are.
+	Tone func(v any) Tone
 	// Doc is one line for -o help and docs/output.md.
 	Doc string
 }

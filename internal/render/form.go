@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
 )
 
@@ -103,14 +102,4 @@ func (o *Options) check(s *Schema) error {
 func unknownField(verb, name string, s *Schema) error {
 	names := slices.Sorted(slices.Values(s.names()))
 	return fmt.Errorf("cannot %s field %q: the fields are %s", verb, name, strings.Join(names, ", "))
-}
-
-func parseTemplate(text string) (*template.Template, error) {
-	// A shell hands \n and \t over as two letters.
-	text = strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(text)
-	t, err := template.New("output").Option("missingkey=error").Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("cannot parse output template: %w", err)
-	}
-	return t, nil
 }

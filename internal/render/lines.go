@@ -28,7 +28,7 @@ func (w *Writer) lineHeader() error {
 	switch w.o.Form {
 	case FormTable, FormWide:
 		if w.o.TTY {
-			return w.plainLine(func(f Field, _ int) string { return f.title() })
+			return w.plainLine(func(f Field, _ int) (string, Tone) { return f.title(), Plain })
 		}
 		names := make([]string, 0, len(w.schema.Fields))
 		for _, i := range w.columns() {
@@ -60,7 +60,7 @@ func (w *Writer) line(row []any) error {
 	case FormTable, FormWide, FormJSON, FormYAML, FormHelp:
 	}
 	if w.o.TTY {
-		return w.plainLine(func(f Field, i int) string { return short(f, row[i], w.o.Now, w.o.Form == FormWide) })
+		return w.streamRow(row)
 	}
 	cells := make([]string, 0, len(row))
 	for _, i := range w.columns() {
@@ -73,12 +73,18 @@ func (w *Writer) line(row []any) error {
 	return w.text(strings.Join(cells, "\t") + "\n")
 }
 
-// streamWidths is how far a column of a kind reaches while a table has no end
+// streamWidth is how far a column of a kind reaches while a table has no end
 // and so no known width; a wider cell pushes the rest of its line.
-func streamWidth(f Field) int {
+func (w *Writer) streamWidth(i int) int {
+	f := w.schema.Fields[i]
 	n := twwidth.Width(f.title())
 	switch f.Kind {
-	case Text, List, Object:
+	case Text:
+		if f.Whole {
+			return max(n, wholeStream)
+		}
+		return max(n, 12)
+	case List, Object, Series:
 		return max(n, 12)
 	case Time:
 		return max(n, 9)
@@ -88,34 +94,92 @@ func streamWidth(f Field) int {
 	return n
 }
 
-// plainLine prints one line of a table on a terminal that is written as it comes.
-func (w *Writer) plainLine(cell func(f Field, i int) string) error {
-	var b strings.Builder
+// streamGrid is the layout of a table that is written as it comes. The last
+// column takes what is left of the line.
+func (w *Writer) streamGrid() grid {
+	if w.layout != nil {
+		return *w.layout
+	}
 	columns := w.columns()
+	widths := make([]int, len(columns))
 	for k, i := range columns {
-		f := w.schema.Fields[i]
-		text := cell(f, i)
+		widths[k] = w.streamWidth(i)
+	}
+	total := w.o.Width
+	if w.o.Form == FormWide {
+		total = 0
+	}
+	g := w.fit(columns, widths, total)
+	w.layout = &g
+	return g
+}
+
+// plainLine prints one line of a table on a terminal that is written as it comes:
+// cell gives the text and the tone of a field.
+func (w *Writer) plainLine(cell func(f Field, i int) (string, Tone)) error {
+	g := w.streamGrid()
+	texts, tones := make([]string, len(g.columns)), make([]Tone, len(g.columns))
+	for k, i := range g.columns {
+		texts[k], tones[k] = cell(w.schema.Fields[i], i)
+	}
+	if w.o.Form == FormTable && w.o.Width > 0 {
+		w.squeeze(&g, texts)
+	}
+	var b strings.Builder
+	for k, i := range g.columns {
 		pad := ""
-		if n := streamWidth(f) - twwidth.Width(text); n > 0 {
+		if n := g.widths[k] - twwidth.Width(texts[k]); n > 0 {
 			pad = strings.Repeat(" ", n)
 		}
+		text := Paint(texts[k], tones[k], w.o.Color)
+		last := k == len(g.columns)-1
 		switch {
-		case f.right():
+		case w.schema.Fields[i].right():
 			b.WriteString(pad + text)
-		case k < len(columns)-1:
-			b.WriteString(text + pad)
-		default:
+		case last:
 			b.WriteString(text)
+		default:
+			b.WriteString(text + pad)
 		}
-		if k < len(columns)-1 {
+		if !last {
 			b.WriteString("  ")
 		}
 	}
-	line := b.String()
-	if w.o.Form == FormTable && w.o.Width > 0 {
-		line = cutTo(line, w.o.Width)
+	return w.text(b.String() + "\n")
+}
+
+// squeeze makes the texts of a line fit: the columns keep their widths, and the
+// last one what is left of the terminal. Ids and names stay whole.
+func (w *Writer) squeeze(g *grid, texts []string) {
+	line := 2 * (len(texts) - 1)
+	for k := range texts {
+		line += max(g.widths[k], twwidth.Width(texts[k]))
 	}
-	return w.text(line + "\n")
+	for k, i := range g.columns {
+		over := twwidth.Width(texts[k]) - g.widths[k]
+		if line <= w.o.Width || over <= 0 || w.whole(i) {
+			continue
+		}
+		keep := g.widths[k]
+		if k == len(g.columns)-1 {
+			keep = max(keep, g.widths[k]+over-(line-w.o.Width))
+		}
+		line -= twwidth.Width(texts[k]) - keep
+		texts[k] = cutTo(texts[k], keep)
+	}
+}
+
+// streamRow prints a record and the ids that have a line of their own.
+func (w *Writer) streamRow(row []any) error {
+	err := w.plainLine(func(f Field, i int) (string, Tone) {
+		return short(f, row[i], w.o.Now, w.o.Form == FormWide), w.tone(i, row[i])
+	})
+	for _, i := range w.streamGrid().below {
+		if err == nil {
+			err = w.text(w.under(i, row) + "\n")
+		}
+	}
+	return err
 }
 
 func (w *Writer) csv(cells []string) error {

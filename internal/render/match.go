@@ -129,7 +129,7 @@ func parseValue(k Kind, text string) (any, error) {
 			return time.Duration(ms * float64(time.Millisecond)), nil
 		}
 		return time.ParseDuration(text)
-	case Text, List, Object:
+	case Text, List, Object, Series:
 	}
 	return text, nil
 }
@@ -179,7 +179,7 @@ func (c *condition) row(row []any) bool {
 	}
 	order := 0
 	switch c.kind {
-	case Text, List, Object:
+	case Text, List, Object, Series:
 		order = strings.Compare(full(v), c.text)
 	case Int, Float, Bool, Time, Duration, Size:
 		order = compareValues(v, c.value)

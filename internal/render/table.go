@@ -5,93 +5,60 @@ import (
 	"io"
 	"strings"
 
-	"charm.land/lipgloss/v2"
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
 )
 
-// minColumn is the width below which a column is not cut to make a table fit.
-const minColumn = 8
-
 // writeTable prints the aligned table of a terminal.
 func (w *Writer) writeTable() error {
+	wide := w.o.Form == FormWide
 	columns := w.columns()
-	header := make([]string, len(columns))
-	align := make([]tw.Align, len(columns))
+	widths := make([]int, len(columns))
 	for k, i := range columns {
 		f := w.schema.Fields[i]
-		header[k] = f.title()
+		widths[k] = twwidth.Width(f.title())
+		for _, row := range w.rows {
+			widths[k] = max(widths[k], twwidth.Width(short(f, row[i], w.o.Now, wide)))
+		}
+	}
+	total := w.o.Width
+	if wide {
+		total = 0
+	}
+	g := w.fit(columns, widths, total)
+	header := make([]string, len(g.columns))
+	align := make([]tw.Align, len(g.columns))
+	for k, i := range g.columns {
+		f := w.schema.Fields[i]
+		header[k] = cutTo(f.title(), g.widths[k])
 		align[k] = tw.AlignLeft
 		if f.right() {
 			align[k] = tw.AlignRight
 		}
 	}
 	cells := make([][]string, len(w.rows))
+	below := make([][]string, len(w.rows))
 	for r, row := range w.rows {
-		cells[r] = make([]string, len(columns))
-		for k, i := range columns {
-			cells[r][k] = short(w.schema.Fields[i], row[i], w.o.Now, w.o.Form == FormWide)
+		cells[r] = make([]string, len(g.columns))
+		for k, i := range g.columns {
+			text := cutTo(short(w.schema.Fields[i], row[i], w.o.Now, wide), g.widths[k])
+			cells[r][k] = Paint(text, w.tone(i, row[i]), w.o.Color)
 		}
-	}
-	if w.o.Width > 0 && w.o.Form == FormTable {
-		fit(header, cells, w.o.Width)
+		for _, i := range g.below {
+			below[r] = append(below[r], w.under(i, row))
+		}
 	}
 	if w.o.NoHeaders {
 		header = nil
 	}
-	return drawTable(w.out, header, cells, align, w.o.Color)
+	return drawTable(w.out, header, cells, below, align, w.o.Color)
 }
 
-// fit cuts the widest columns until the table is no wider than width.
-func fit(header []string, cells [][]string, width int) {
-	widths := make([]int, len(header))
-	for k, h := range header {
-		widths[k] = twwidth.Width(h)
-		for _, row := range cells {
-			widths[k] = max(widths[k], twwidth.Width(row[k]))
-		}
-	}
-	total := 2 * (len(header) - 1)
-	for _, n := range widths {
-		total += n
-	}
-	cut := make([]bool, len(header))
-	for total > width {
-		widest := 0
-		for k := range widths {
-			if widths[k] > widths[widest] {
-				widest = k
-			}
-		}
-		if widths[widest] <= minColumn {
-			return
-		}
-		widths[widest]--
-		cut[widest] = true
-		total--
-	}
-	for k := range header {
-		if !cut[k] {
-			continue
-		}
-		header[k] = cutTo(header[k], widths[k])
-		for _, row := range cells {
-			row[k] = cutTo(row[k], widths[k])
-		}
-	}
-}
-
-// cutTo shortens s to width columns, the last of them an ellipsis.
-func cutTo(s string, width int) string {
-	if twwidth.Width(s) <= width {
-		return s
-	}
-	return twwidth.Truncate(s, width, "…")
-}
-
-func drawTable(out io.Writer, header []string, cells [][]string, align []tw.Align, color bool) error {
+// drawTable lays cells out in aligned columns; below are the lines that follow
+// each record, nil for none.
+func drawTable(out io.Writer, header []string, cells, below [][]string, align []tw.Align, color bool) error {
 	var text strings.Builder
 	table := tablewriter.NewTable(&text,
 		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
@@ -120,11 +87,17 @@ func drawTable(out io.Writer, header []string, cells [][]string, align []tw.Alig
 	if err := table.Render(); err != nil {
 		return fmt.Errorf("cannot lay out table: %w", err)
 	}
-	bold := lipgloss.NewStyle().Bold(true)
+	first := 0
+	if header != nil {
+		first = 1
+	}
 	for n, line := range strings.Split(strings.TrimRight(text.String(), "\n"), "\n") {
 		line = strings.TrimRight(line, " ")
-		if n == 0 && header != nil && color {
-			line = bold.Render(line)
+		if n < first {
+			line = Bold(line, color)
+		}
+		if r := n - first; r >= 0 && r < len(below) {
+			line = strings.Join(append([]string{line}, below[r]...), "\n")
 		}
 		if _, err := io.WriteString(out, line+"\n"); err != nil {
 			return fmt.Errorf("cannot write output: %w", err)
@@ -139,12 +112,12 @@ func WriteHelp(out io.Writer, s Schema) error {
 	for i, f := range s.Fields {
 		cells[i] = []string{f.Name, f.Kind.String(), f.Doc}
 	}
-	return drawTable(out, []string{"FIELD", "TYPE", "MEANING"}, cells, []tw.Align{tw.AlignLeft, tw.AlignLeft, tw.AlignLeft}, false)
+	return drawTable(out, []string{"FIELD", "TYPE", "MEANING"}, cells, nil, []tw.Align{tw.AlignLeft, tw.AlignLeft, tw.AlignLeft}, false)
 }
 
 // String is the name of the kind in -o help.
 func (k Kind) String() string {
-	names := [...]string{"text", "integer", "number", "bool", "time", "milliseconds", "size in bytes", "list", "object"}
+	names := [...]string{"text", "integer", "number", "bool", "time", "milliseconds", "size in bytes", "list", "object", "numbers"}
 	if k < 0 || int(k) >= len(names) {
 		return "unknown"
 	}

@@ -50,6 +50,10 @@ func known(f Field, v any) any {
 		}
 	case Object:
 		return v
+	case Series:
+		if x, ok := v.([]float64); ok {
+			return x
+		}
 	case Time:
 	}
 	panic(fmt.Sprintf("render: field %q cannot hold a %T", f.Name, v))
@@ -89,6 +93,10 @@ func machine(v any) any {
 		if x == nil {
 			return []string{}
 		}
+	case []float64:
+		if x == nil {
+			return []float64{}
+		}
 	}
 	return v
 }
@@ -117,6 +125,12 @@ func full(v any) string {
 		return strconv.FormatFloat(milliseconds(x), 'f', -1, 64)
 	case []string:
 		return strings.Join(x, ",")
+	case []float64:
+		parts := make([]string, len(x))
+		for i, n := range x {
+			parts[i] = strconv.FormatFloat(n, 'f', -1, 64)
+		}
+		return strings.Join(parts, ",")
 	default:
 		b, err := json.Marshal(x)
 		if err != nil {
@@ -152,10 +166,23 @@ func short(f Field, v any, now time.Time, wide bool) string {
 		return age(now.Sub(x))
 	case time.Duration:
 		return FormatDuration(x)
+	case []float64:
+		if wide {
+			return Sparkline(x, 0)
+		}
+		return Sparkline(x, sparkWidth)
+	case fmt.Stringer:
+		if f.Kind == Object {
+			return printable(x.String())
+		}
+		return printable(full(x))
 	default:
 		return printable(full(x))
 	}
 }
+
+// sparkWidth is the longest sparkline of a plain table.
+const sparkWidth = 20
 
 // FormatSize writes bytes with a binary unit: 1.5 GiB.
 func FormatSize(n int64) string {

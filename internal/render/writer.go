@@ -25,8 +25,9 @@ type Writer struct {
 
 	rows     [][]any // canonical values, held back until Close
 	problems []Problem
-	written  int  // rows printed or held back
-	started  bool // the header line is out
+	written  int   // rows printed or held back
+	started  bool  // the header line is out
+	layout   *grid // of a table that is written as it comes
 	closed   bool
 }
 
@@ -44,7 +45,7 @@ func New(out io.Writer, s Schema, o Options) (*Writer, error) {
 		}
 	}
 	if o.Form == FormTemplate {
-		if w.tmpl, err = parseTemplate(o.Template); err != nil {
+		if w.tmpl, err = parseTemplate(o.Template, &w.schema); err != nil {
 			return nil, err
 		}
 	}
