@@ -45,6 +45,9 @@ type ReaderConfig struct {
 	// as it was when reading began, or none at all with Follow.
 	Start Position
 	End   *Position
+	// StartGroup, where it is given, takes the place of Start: each queue is read from the
+	// committed offset of this group, and from its start where the group has none.
+	StartGroup string
 	// Tag is a tag expression (a || b), SQL an SQL92 expression; at most one of them.
 	Tag, SQL string
 	// Group is the group in whose name is read, default TOOLS_CONSUMER. Nothing is committed.
@@ -104,6 +107,11 @@ func NewReader(cfg ReaderConfig) (*Reader, error) {
 	}
 	if err := message.ValidateGroup(cfg.Group); err != nil {
 		return nil, fmt.Errorf("cannot make reader: %w", err)
+	}
+	if cfg.StartGroup != "" {
+		if err := message.ValidateGroup(cfg.StartGroup); err != nil {
+			return nil, fmt.Errorf("cannot make reader: %w", err)
+		}
 	}
 	if cfg.Batch < 1 || cfg.Batch > maxBatch {
 		return nil, fmt.Errorf("cannot make reader: batch of %d, 1 to %d are possible", cfg.Batch, maxBatch)
@@ -183,10 +191,10 @@ type QueueRange struct {
 
 func (r *Reader) rangeOf(ctx context.Context, q remoting.MessageQueue) (qr QueueRange, err error) {
 	qr.Queue = q
-	if qr.Start, err = r.core.position(ctx, q, r.cfg.Start); err != nil {
+	if qr.Start, err = r.startOf(ctx, q); err != nil {
 		return qr, err
 	}
-	if r.cfg.Start.Kind == AtOffset { // below the queue's minimum there is nothing
+	if r.cfg.Start.Kind == AtOffset || r.cfg.StartGroup != "" { // below the queue's minimum there is nothing
 		least, err := r.core.minOffset(ctx, q)
 		if err != nil {
 			return qr, err
@@ -208,6 +216,18 @@ func (r *Reader) rangeOf(ctx context.Context, q remoting.MessageQueue) (qr Queue
 	most, err := r.core.maxOffset(ctx, q)
 	qr.End = min(qr.End, most)
 	return qr, err
+}
+
+// startOf is the offset to begin a queue at.
+func (r *Reader) startOf(ctx context.Context, q remoting.MessageQueue) (int64, error) {
+	if r.cfg.StartGroup == "" {
+		return r.core.position(ctx, q, r.cfg.Start)
+	}
+	n, err := r.core.committed(ctx, r.cfg.StartGroup, q)
+	if errors.Is(err, errNoOffset) {
+		return r.core.minOffset(ctx, q)
+	}
+	return n, err
 }
 
 // Read calls f for each message, one call at a time, until the range is read, f

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,7 @@ var benchSchema = render.Schema{Kind: "BenchReportList", Name: "run", Fields: []
 	{Name: "meanMs", Title: "MEAN", Kind: render.Duration, Wide: true, Doc: "mean latency"},
 	{Name: "checked", Kind: render.Int, Wide: true, Doc: "messages that were read back and checked"},
 	{Name: "cpuSecondsPer100k", Title: "CPU s/100k", Kind: render.Float, Wide: true, Doc: "CPU seconds of the load generator for 100,000 messages"},
+	{Name: "history", Kind: render.Series, Doc: "messages (or queries) a second, second by second of the run; of the runs for the median"},
 }}
 
 const benchTopic = "MQX_BENCH"
@@ -186,18 +188,19 @@ func runBench(a *app, c *cobra.Command, o *benchOptions, kind string, run loadFu
 	}
 	var reports []*client.LoadReport
 	for n := range o.runs {
-		r, err := run(ctx, o.load(a, cfg, n))
+		h := &history{}
+		r, err := run(ctx, o.load(a, cfg, n, h))
 		if err != nil {
 			return errors.Join(a.withTimeout(ctx, err), w.Close(), closeOut())
 		}
 		reports = append(reports, r)
 		a.errorKinds(r)
-		if err := w.Row(benchRow(fmt.Sprint(n+1), r)...); err != nil {
+		if err := w.Row(benchRow(fmt.Sprint(n+1), r, h.rates)...); err != nil {
 			return err
 		}
 	}
 	if len(reports) > 1 {
-		if err := w.Row(benchRow("median", median(reports))...); err != nil {
+		if err := w.Row(benchRow("median", median(reports), perSecond(reports))...); err != nil {
 			return err
 		}
 	}
@@ -243,7 +246,7 @@ func (o *benchOptions) findBrokers(ctx context.Context, a *app) error {
 
 func isBrokerName(text string) bool { return !strings.Contains(text, ":") }
 
-func (o *benchOptions) load(a *app, cfg client.Config, run int) client.LoadConfig {
+func (o *benchOptions) load(a *app, cfg client.Config, run int, h *history) client.LoadConfig {
 	return client.LoadConfig{
 		Config: cfg, Brokers: o.brokers, Topics: o.topics, Queues: o.queues,
 		InFlight: o.inFlight, Connections: o.connections, BodySize: int(o.size), Batch: o.batch,
@@ -253,9 +256,41 @@ func (o *benchOptions) load(a *app, cfg client.Config, run int) client.LoadConfi
 			if p.Warmup {
 				phase = " (warm-up)"
 			}
+			h.add(p)
 			a.note("run %d: %s%s, %d done, %d errors", run+1, p.Elapsed.Round(time.Second), phase, p.Messages, p.Errors)
 		},
 	}
+}
+
+// history is the rate of a run, second by second.
+type history struct {
+	rates []float64
+	last  client.LoadProgress
+}
+
+// maxHistory bounds what is kept of a run of many hours: then every second value goes.
+const maxHistory = 4096
+
+func (h *history) add(p client.LoadProgress) {
+	if took := (p.Elapsed - h.last.Elapsed).Seconds(); took > 0 {
+		h.rates = append(h.rates, math.Round(float64(p.Messages-h.last.Messages)/took))
+	}
+	h.last = p
+	if len(h.rates) > maxHistory {
+		for i := range maxHistory / 2 {
+			h.rates[i] = h.rates[2*i]
+		}
+		h.rates = h.rates[:maxHistory/2]
+	}
+}
+
+// perSecond is the rate of each run.
+func perSecond(reports []*client.LoadReport) []float64 {
+	rates := make([]float64, len(reports))
+	for i, r := range reports {
+		rates[i] = math.Round(r.PerSecond)
+	}
+	return rates
 }
 
 // errorKinds says what failed, the most frequent first.
@@ -266,7 +301,7 @@ func (a *app) errorKinds(r *client.LoadReport) {
 	}
 }
 
-func benchRow(run string, r *client.LoadReport) []any {
+func benchRow(run string, r *client.LoadReport, rates []float64) []any {
 	checked := func(n int64) any {
 		if !r.Verified {
 			return nil
@@ -281,7 +316,7 @@ func benchRow(run string, r *client.LoadReport) []any {
 	return []any{
 		r.Kind, run, r.PerSecond, l.P50, l.P99, l.P999, l.Max, r.Messages, r.Errors,
 		lost, checked(r.Duplicated), checked(r.OutOfOrder), checked(r.Corrupt),
-		r.Elapsed, r.Requests, r.Bytes, l.P90, l.Mean, checked(r.Checked), r.CPUPer100k,
+		r.Elapsed, r.Requests, r.Bytes, l.P90, l.Mean, checked(r.Checked), r.CPUPer100k, rates,
 	}
 }
 

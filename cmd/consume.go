@@ -3,12 +3,16 @@ package cmd
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"mqx/client"
+	"mqx/filter"
 	"mqx/internal/render"
 )
 
@@ -28,6 +32,8 @@ type consumeOptions struct {
 	where   string
 	count   int64
 	follow  bool
+
+	filter *filter.Expression // of where; nil without one
 }
 
 func newConsumeCmd(a *app) *cobra.Command {
@@ -37,11 +43,19 @@ func newConsumeCmd(a *app) *cobra.Command {
 		Short: "Print the messages of a topic",
 		Long: `Reads the queues beside any group and commits nothing: who consumes the topic
 does not notice. It ends where the queues ended when it began; -f keeps going.
+With -g GROUP alone it still reads beside the group, and begins where the group
+stands: what the group has not consumed is shown, and stays to be consumed.
 With -g GROUP --commit it joins the group as a member, gets its share of the
-queues, and commits what it has written to stdout.`,
+queues, and commits what it has written to stdout.
+
+--where takes the SQL92 of RocketMQ over the properties of a message. It is
+decided here, so that it works with every broker; with --commit it is the
+subscription of the group, and the broker decides.`,
 		Example: `  mqx consume ORDERS --count 10
   mqx consume ORDERS -f --tag 'created || paid'
   mqx consume ORDERS --start @-15m -o ndjson | jq -r .body
+  mqx consume ORDERS --where "region = 'eu' AND amount BETWEEN 10 AND 20" -o name
+  mqx consume ORDERS -g billing --count 5
   mqx consume ORDERS -b broker-a -q 3 --start 4711 --count 1 -o json
   mqx consume ORDERS -g billing --commit -f -o template='{{.body}}' | ./handle`,
 		Args:              exactArgs("TOPIC"),
@@ -52,20 +66,19 @@ queues, and commits what it has written to stdout.`,
 		o.target.add(f)
 		f.StringArrayVarP(&o.brokers, "broker", "b", nil, "read from this broker only; may be repeated")
 		f.Int32VarP(&o.queue, "queue", "q", 0, "read this queue only")
-		f.StringVarP(&o.group, "group", "g", "", "read in the name of this group")
+		f.StringVarP(&o.group, "group", "g", "", "begin where this group stands; with --commit join it")
 		f.BoolVar(&o.commit, "commit", false, "with -g: join the group and commit what has been printed")
 	})
 	grouped(c, groupRange, func(f *pflag.FlagSet) {
-		f.StringVar(&o.start, "start", "start", "first message: start, end, an offset, or @TIME")
+		f.StringVar(&o.start, "start", "start", "first message: start, end, an offset, or @TIME; with -g: where the group stands unless it is given")
 		f.StringVar(&o.end, "end", "", "message to stop before: end, an offset, or @TIME (default: where each queue ends now)")
 		f.Int64Var(&o.count, "count", 0, "stop after this many messages")
 		f.BoolVarP(&o.follow, "follow", "f", false, "keep going as messages come")
 	})
 	grouped(c, groupFilter, func(f *pflag.FlagSet) {
 		f.StringVar(&o.tag, "tag", "", "only messages with this tag; a || b for one of several")
-		f.StringVar(&o.where, "where", "", "only messages that fulfil this SQL92 expression (not there yet)")
+		f.StringVar(&o.where, "where", "", "only messages that fulfil this SQL92 expression over their properties")
 	})
-	hideFlags(c, "where")
 	o.show.add(c)
 	o.output.addRows(c)
 	o.output.add(c)
@@ -75,8 +88,8 @@ queues, and commits what it has written to stdout.`,
 }
 
 func (o *consumeOptions) check(c *cobra.Command) error {
-	if o.where != "" {
-		return failf(ExitFailed, "cannot filter with --where: SQL92 expressions are not there yet").try("--tag, or --match on the rows")
+	if err := o.compile(); err != nil {
+		return err
 	}
 	if err := o.show.check(); err != nil {
 		return err
@@ -90,6 +103,9 @@ func (o *consumeOptions) check(c *cobra.Command) error {
 	if o.group == "" {
 		return usagef("cannot commit without a group: offsets are those of a group").try("-g GROUP --commit")
 	}
+	if o.where != "" && o.tag != "" {
+		return usagef("cannot use --where with --tag and --commit: a group has one of them as its subscription").try("--where \"TAGS = 'a' AND ...\"")
+	}
 	for _, name := range []string{"broker", "queue", "start", "end"} {
 		if c.Flags().Changed(name) {
 			return usagef("cannot use --%s with --commit: a member of a group reads the queues it is given from where the group stands", name).try("leave --%s out, or --commit", name)
@@ -98,6 +114,29 @@ func (o *consumeOptions) check(c *cobra.Command) error {
 	if !o.follow && !o.counted() {
 		return usagef("cannot consume without an end: a member of a group has no end to stop at").try("-f, or --count N")
 	}
+	return nil
+}
+
+// compile reads --where. A mistake in it is told with its place.
+func (o *consumeOptions) compile() error {
+	if o.where == "" {
+		return nil
+	}
+	expr, err := filter.Compile(o.where)
+	if bad, ok := errors.AsType[*filter.SyntaxError](err); ok {
+		line, column := bad.Position()
+		return usagef("cannot use --where %q", o.where).because(fmt.Sprintf("line %d, column %d: %s", line, column, bad.Reason)).
+			try(`--where "colour = 'red' AND amount > 10"`)
+	}
+	if err != nil {
+		return usagef("cannot use --where %q: %w", o.where, err)
+	}
+	if rest := expr.Rest(); rest != "" {
+		column := utf8.RuneCountInString(o.where[:max(0, strings.LastIndex(o.where, rest))]) + 1
+		return usagef("cannot use --where %q", o.where).because(fmt.Sprintf("column %d: %q stands behind the end of the expression", column, rest)).
+			try("AND or OR before it, or leave it out")
+	}
+	o.filter = expr
 	return nil
 }
 
@@ -155,7 +194,7 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 	}
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()
-	h := &handOff{w: w, show: o.show, count: o.count}
+	h := &handOff{w: w, show: o.show, count: o.count, filter: o.filter}
 	var missing problems
 	if o.commit {
 		if a.global.readOnly {
@@ -202,12 +241,17 @@ func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg
 	}
 	rc := client.ReaderConfig{
 		Config: cfg, Topic: topic, Brokers: o.brokers, Queue: o.queue, HasQueue: c.Flags().Changed("queue"),
-		Start: start, Tag: o.tag, Group: o.group, Follow: o.follow,
+		Start: start, Tag: o.tag, Follow: o.follow,
 		Missing: func(broker string, err error) {
 			p := render.Problem{Target: broker, Message: err.Error()}
 			a.missing(p)
 			*missing = append(*missing, p)
 		},
+	}
+	from := showPosition(start)
+	if o.group != "" && !c.Flags().Changed("start") {
+		rc.StartGroup = o.group
+		from = "where group " + o.group + " stands"
 	}
 	end := "where it ends now"
 	if o.end != "" {
@@ -220,7 +264,10 @@ func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg
 	} else if o.follow {
 		end = "no end"
 	}
-	a.note("topic %s from %s to %s", topic, showPosition(start), end)
+	a.note("topic %s from %s to %s", topic, from, end)
+	if o.filter != nil {
+		a.note("only messages with %s", o.filter)
+	}
 	r, err := client.NewReader(rc)
 	if err != nil {
 		return err
@@ -231,7 +278,7 @@ func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg
 
 // join reads as a member of the group.
 func (o *consumeOptions) join(ctx context.Context, cfg client.Config, topic string, h *handOff) error {
-	cc := client.ConsumerConfig{Config: cfg, Group: o.group, From: client.FromFirst, Subscriptions: []client.Subscription{{Topic: topic, Tag: o.tag}}}
+	cc := client.ConsumerConfig{Config: cfg, Group: o.group, From: client.FromFirst, Subscriptions: []client.Subscription{{Topic: topic, Tag: o.tag, SQL: o.where}}}
 	if o.counted() {
 		cc.Batch = 1 // what is handed over beyond the number asked for would be committed unprinted
 	}
@@ -251,14 +298,18 @@ func (o *consumeOptions) join(ctx context.Context, cfg client.Config, topic stri
 
 // handOff prints messages until enough have come.
 type handOff struct {
-	w     *render.Writer
-	show  messageFlags
-	count int64
-	n     int64
+	w      *render.Writer
+	show   messageFlags
+	filter *filter.Expression
+	count  int64
+	n      int64
 }
 
 // take prints one message; client.ErrStop says that it was the last.
 func (h *handOff) take(m *client.Received) error {
+	if h.filter != nil && !h.filter.MatchMap(m.Properties) {
+		return nil
+	}
 	if err := h.w.Row(h.show.row(m)...); err != nil {
 		return err
 	}

@@ -57,6 +57,7 @@ not sent. Each message is sent synchronously and printed with the place where it
 was stored.`,
 		Example: `  echo '{"id":1}' | mqx produce ORDERS --key 1 --tag created
   mqx produce ORDERS orders.ndjson --batch 100 -o ndjson > sent.ndjson
+  echo reminder | mqx produce MAILS --delay 10s
   seq 1000 | mqx produce ORDERS --shard customer-7 -o name
   tail -F app.log | mqx produce LOGS -n '10.0.0.1:9876;10.0.0.2:9876' -O /dev/null`,
 		Args:              rangeArgs(1, "TOPIC"),
@@ -76,10 +77,9 @@ was stored.`,
 		f.StringArrayVar(&o.properties, "property", nil, "property as name=value; may be repeated")
 		f.IntVar(&o.batch, "batch", 1, "send this many messages in one request")
 		f.IntVar(&o.retries, "retries", 2, "after a failure try this many other queues or brokers")
-		f.StringVar(&o.delay, "delay", "", "deliver after this time (not there yet)")
-		f.StringVar(&o.at, "at", "", "deliver at this time (not there yet)")
+		f.StringVar(&o.delay, "delay", "", "deliver each message this long after the broker has it, as 10s or 2h")
+		f.StringVar(&o.at, "at", "", "deliver at this time, as +10m or 2026-01-02T15:04:05")
 	})
-	hideFlags(c, "delay", "at")
 	o.output.add(c)
 	completeFlag(c, "broker", completeBrokers(a, &o.target))
 	return c
@@ -94,10 +94,6 @@ func hideFlags(c *cobra.Command, names ...string) {
 }
 
 func (o *produceOptions) check(c *cobra.Command) error {
-	if o.delay != "" || o.at != "" {
-		return failf(ExitFailed, "cannot send delayed messages: --delay and --at are not there yet").
-			because("the broker does not serve delayed delivery yet")
-	}
 	ways := 0
 	for _, set := range []bool{c.Flags().Changed("queue"), o.shard != "", o.random} {
 		if set {
@@ -155,6 +151,13 @@ func runProduce(a *app, c *cobra.Command, o *produceOptions, args []string) erro
 	if err != nil {
 		return err
 	}
+	due, err := o.when(c, time.Now())
+	if err != nil {
+		return err
+	}
+	if due != nil {
+		proto.SetProperty(due.property, due.value)
+	}
 	out, closeOut, err := a.open(&o.output)
 	if err != nil {
 		return err
@@ -187,6 +190,9 @@ func runProduce(a *app, c *cobra.Command, o *produceOptions, args []string) erro
 		return err
 	}
 	defer func() { _ = p.Close() }() // all sends have been answered
+	if due != nil {
+		a.note("%s", due.said)
+	}
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()
 	s := &sender{a: a, p: p, w: w, proto: proto, batch: o.batch, to: client.SendOptions{
