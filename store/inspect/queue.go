@@ -280,7 +280,7 @@ type Bounds struct {
 func (q *Queue) Bounds(ctx context.Context) (Bounds, error) {
 	b := Bounds{Empty: true}
 	next, logMin := int64(-1), q.d.log.Min()
-	
+
 	err := q.Units(ctx, 0, noLimit, func(u Unit) error {
 		if !u.Written() {
 			return nil
@@ -343,4 +343,3 @@ func (q *Queue) extBytes(b []byte, off int64) (bool, error) {
 	}
 	return false, nil
 }
-

@@ -14,8 +14,8 @@ import (
 type WalkOptions struct {
 	// From is where a record, a blank or a file starts; below Min it counts as Min.
 	From int64
-	// To ends the walk: records that start before it are delivered, and no file that begins behind it is looked at. 0
-	// means the end of the last file.
+	// To ends the walk: records that start before it are delivered. 0 means the end of the last file. What is found
+	// broken before it is followed up to the next whole record wherever that is.
 	To int64
 	// VerifyBody compares the checksum of every body, and VerifyProp that of every record that carries one. A record
 	// that fails is a break.
@@ -33,7 +33,7 @@ type BreakKind string
 const (
 	BreakRot  BreakKind = "rot"  // broken bytes with a whole record behind them
 	BreakHole BreakKind = "hole" // one or several files are missing between others
-	BreakTorn BreakKind = "torn" // broken bytes, and no whole record of this log behind them (before To)
+	BreakTorn BreakKind = "torn" // broken bytes, and no whole record of this log behind them
 )
 
 // Break is a range of the log that holds no readable record.
@@ -90,12 +90,7 @@ func (l *Log) Walk(ctx context.Context, o WalkOptions, f func(off int64, rec mes
 	if w.to <= 0 {
 		w.to = noLimit
 	}
-	w.limit = min(l.Limit(), w.to)
-	if w.to < noLimit { // the record that starts before To may end behind it
-		if file, ok := l.FileAt(w.to - 1); ok {
-			w.limit = file.End()
-		}
-	}
+	w.limit = l.Limit()
 	defer w.close()
 	err := w.walk(max(o.From, l.Min()), f)
 	if errors.Is(err, ErrStop) {

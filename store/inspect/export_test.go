@@ -1,0 +1,11 @@
+package inspect
+
+import "testing"
+
+// SetPartBytes makes Scan divide the log into smaller parts for one test.
+func SetPartBytes(t *testing.T, n int64) {
+	t.Helper()
+	old := partBytes
+	partBytes = n
+	t.Cleanup(func() { partBytes = old })
+}
