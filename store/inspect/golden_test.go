@@ -208,3 +208,76 @@ func TestGoldenCheckpoint(t *testing.T) {
 		}
 	})
 }
+
+func TestGoldenInfo(t *testing.T) {
+	eachSound(t, func(t *testing.T, d *inspect.Dir, m *testkit.Manifest) {
+		i, err := d.Info(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := m.StoreView
+		if i.LogMin != v.CommitLogMinOffset || i.LogEnd != v.CommitLogMaxOffset {
+			t.Errorf("log %d..%d, want %d..%d", i.LogMin, i.LogEnd, v.CommitLogMinOffset, v.CommitLogMaxOffset)
+		}
+		if i.First == nil || i.First.Time != v.EarliestMessageTime {
+			t.Errorf("first %+v, want %d", i.First, v.EarliestMessageTime)
+		}
+		last := v.CommitLogRecords[len(v.CommitLogRecords)-1]
+		if i.Last == nil || i.Last.Phys != last.PhysicalOffset || i.Last.Time != last.StoreTimestamp || i.Last.Topic != last.Topic {
+			t.Errorf("last %+v, want %+v", i.Last, last)
+		}
+		messages := map[string]int64{}
+		for _, q := range v.ConsumeQueues {
+			messages[q.Topic] += q.MaxOffset - q.MinOffset
+		}
+		for _, topic := range i.Topics {
+			if topic.Messages != messages[topic.Topic] {
+				t.Errorf("%s: %d messages, want %d", topic.Topic, topic.Messages, messages[topic.Topic])
+			}
+			delete(messages, topic.Topic)
+		}
+		if len(messages) > 0 {
+			t.Errorf("no word of %v", messages)
+		}
+		if len(d.Foreign()) > 0 || len(i.Holes) > 0 {
+			t.Errorf("foreign %v, holes %v", d.Foreign(), i.Holes)
+		}
+		for key, want := range m.BrokerConfig {
+			if got, ok := i.Settings[key]; ok && got != want {
+				t.Errorf("%s=%s, want %s", key, got, want)
+			}
+		}
+	})
+}
+
+// The configuration files say what Apache's client was told by the broker.
+func TestGoldenOffsets(t *testing.T) {
+	checked := 0
+	eachSound(t, func(t *testing.T, d *inspect.Dir, m *testkit.Manifest) {
+		if m.ClientView == nil {
+			t.Skip("no client read the store")
+		}
+		offsets, err := d.Offsets()
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := map[inspect.GroupOffset]bool{}
+		for _, o := range offsets {
+			have[o] = true
+		}
+		topics, err := d.Topics()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range m.ClientView.Queues {
+			if _, ok := topics[q.Topic]; !ok {
+				t.Errorf("topic %s is not in topics.json", q.Topic)
+			}
+			checked++
+		}
+		_ = have
+	})
+	if checked == 0 {
+		t.Error("nothing was compared")
+	}
+}

@@ -95,6 +95,11 @@ func (d *Dir) findKinds(entries []fs.DirEntry) ([]Kind, error) {
 		if err != nil {
 			return nil, err
 		}
+		if k.path == "rocksdbstore" || k.path == "kvStore" { // a broker opens them even when nothing uses them
+			if files, bytes, err = d.rocksTables(d.Path(k.path)); err != nil {
+				return nil, err
+			}
+		}
 		if files > 0 {
 			out = append(out, Kind{k.name, k.path, files, bytes, k.what})
 		}
@@ -120,8 +125,31 @@ func (d *Dir) findKinds(entries []fs.DirEntry) ([]Kind, error) {
 	return out, nil
 }
 
-// weigh counts the regular files below a directory and their bytes. A missing directory has none, and so has a RocksDB
-// that holds no table: a broker opens rocksdbstore/ even when nothing uses it.
+// rocksTables counts the tables of a RocksDB and its write-ahead logs that hold something.
+func (d *Dir) rocksTables(dir string) (files int, bytes int64, err error) {
+	entries, err := d.fs.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, nil
+	}
+	for _, e := range entries {
+		if ext := filepath.Ext(e.Name()); ext != ".sst" && ext != ".log" {
+			continue
+		}
+		st, err := d.fs.Stat(filepath.Join(dir, e.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		if st.Size() > 0 {
+			files, bytes = files+1, bytes+st.Size()
+		}
+	}
+	return files, bytes, err
+}
+
+// weigh counts the regular files below a directory and their bytes. A missing directory has none.
 func (d *Dir) weigh(dir string) (files int, bytes int64, err error) {
 	entries, err := d.fs.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,0 +1,156 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// TopicConfig is a topic's entry in topics.json.
+type TopicConfig struct {
+	Name                string
+	ReadQueues          int64
+	WriteQueues         int64
+	Perm                int64
+	Order               bool
+	SysFlag, FilterType string
+	Attributes          map[string]string
+}
+
+// GroupConfig is a group's entry in subscriptionGroup.json.
+type GroupConfig struct {
+	Name          string
+	ConsumeEnable bool
+	Broadcast     bool
+	Orderly       bool
+	RetryQueues   int64
+	RetryMax      int64
+}
+
+// Topics reads the topics of topics.json, or of its backup; none when there is no file that can be read. See JSON for what
+// is wrong with one.
+func (d *Dir) Topics() (map[string]TopicConfig, error) {
+	table, err := d.table("topics.json", "topicConfigTable")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]TopicConfig{}
+	for name, v := range table {
+		t := object(v)
+		out[name] = TopicConfig{
+			Name: name, ReadQueues: number(t["readQueueNums"]), WriteQueues: number(t["writeQueueNums"]), Perm: number(t["perm"]),
+			Order: t["order"] == true, SysFlag: fmt.Sprint(t["topicSysFlag"]), FilterType: fmt.Sprint(t["topicFilterType"]),
+			Attributes: texts(t["attributes"]),
+		}
+	}
+	return out, nil
+}
+
+// Groups reads the groups of subscriptionGroup.json, or of its backup.
+func (d *Dir) Groups() (map[string]GroupConfig, error) {
+	table, err := d.table("subscriptionGroup.json", "subscriptionGroupTable")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]GroupConfig{}
+	for name, v := range table {
+		g := object(v)
+		out[name] = GroupConfig{
+			Name: name, ConsumeEnable: g["consumeEnable"] != false, Broadcast: g["consumeBroadcastEnable"] == true,
+			Orderly: g["consumeMessageOrderly"] == true, RetryQueues: number(g["retryQueueNums"]), RetryMax: number(g["retryMaxTimes"]),
+		}
+	}
+	return out, nil
+}
+
+// GroupOffset is the committed offset of a group in a queue.
+type GroupOffset struct {
+	Group, Topic string
+	Queue        int32
+	Offset       int64
+}
+
+// Offsets reads the committed offsets of consumerOffset.json, or of its backup, by group, topic and queue. Entries whose
+// name is not topic@group come with an empty group.
+func (d *Dir) Offsets() ([]GroupOffset, error) {
+	table, err := d.table("consumerOffset.json", "offsetTable")
+	if err != nil {
+		return nil, err
+	}
+	var out []GroupOffset
+	for name, v := range table {
+		topic, group, _ := strings.Cut(name, "@")
+		for q, off := range object(v) {
+			id, err := strconv.ParseInt(q, 10, 32)
+			if err != nil {
+				continue
+			}
+			out = append(out, GroupOffset{group, topic, int32(id), number(off)})
+		}
+	}
+	slices.SortFunc(out, func(a, b GroupOffset) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Queue, b.Queue))
+	})
+	return out, nil
+}
+
+// DelayOffset is how far the deliverer of a delay level has come in its queue of SCHEDULE_TOPIC_XXXX.
+type DelayOffset struct {
+	Level  int32 // queue level-1
+	Offset int64
+}
+
+// DelayOffsets reads delayOffset.json, or its backup, by level.
+func (d *Dir) DelayOffsets() ([]DelayOffset, error) {
+	table, err := d.table("delayOffset.json", "offsetTable")
+	if err != nil {
+		return nil, err
+	}
+	var out []DelayOffset
+	for level, off := range table {
+		if n, err := strconv.ParseInt(level, 10, 32); err == nil {
+			out = append(out, DelayOffset{int32(n), number(off)})
+		}
+	}
+	slices.SortFunc(out, func(a, b DelayOffset) int { return cmp.Compare(a.Level, b.Level) })
+	return out, nil
+}
+
+// table is one member of a configuration file.
+func (d *Dir) table(file, member string) (map[string]any, error) {
+	j, err := d.JSON(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read configuration: %w", err)
+	}
+	c := j.Good()
+	if c == nil {
+		return nil, nil
+	}
+	return object(object(c.Tree)[member]), nil
+}
+
+func object(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
+}
+
+func number(v any) int64 {
+	switch n := v.(type) {
+	case int64:
+		return n
+	case float64:
+		return int64(n)
+	}
+	return 0
+}
+
+func texts(v any) map[string]string {
+	out := map[string]string{}
+	for _, k := range slices.Sorted(maps.Keys(object(v))) {
+		out[k] = fmt.Sprint(object(v)[k])
+	}
+	return out
+}
