@@ -250,39 +250,55 @@ func (s *Store) Queues() iter.Seq[QueueInfo] {
 	}
 }
 
-// Units returns up to n units of a queue from an offset on; of a batch queue, one for each record.
+// Units returns up to n units of a queue from an offset on; of a batch queue, one for each record. Files that are
+// missing are passed over.
 func (s *Store) Units(topic string, queueID int32, from int64, n int) ([]Unit, error) {
+	return s.AppendUnits(nil, topic, queueID, from, n)
+}
+
+// AppendUnits is Units for a caller who has memory for them.
+func (s *Store) AppendUnits(dst []Unit, topic string, queueID int32, from int64, n int) ([]Unit, error) {
 	q := s.queues.get(topic, queueID)
 	if q == nil || !q.exists() || n <= 0 {
-		return nil, nil
+		return dst, nil
 	}
-	var out []Unit
 	if b := q.batch.Load(); b != nil {
-		i, err := b.Find(func(u consumequeue.BatchUnit) bool { return u.Next() <= from })
-		if err != nil {
-			return nil, err
-		}
-		for _, next := b.Units(); i < next && len(out) < n; i++ {
-			u, err := b.Unit(i)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, Unit{u.Base, u.Phys, u.Size, u.TagsCode})
-		}
-		return out, nil
+		return appendBatchUnits(dst, b, from, n)
 	}
 	c := q.cq.Load()
-	for off := max(from, c.Min()); off < c.Max() && len(out) < n; off++ {
-		u, err := c.At(off)
+	var chunk [unitChunk * consumequeue.UnitSize]byte
+	for off := max(from, c.Min()); off < c.Max() && n > 0; {
+		got, err := c.Read(off, chunk[:min(unitChunk, int64(n), c.Max()-off)*consumequeue.UnitSize])
 		if errors.Is(err, consumequeue.ErrNoUnits) {
-			break
+			off = c.NextFile(off)
+			continue
 		}
 		if err != nil {
-			return nil, err
+			return dst, err
 		}
-		out = append(out, Unit{off, u.Phys, u.Size, u.TagsCode})
+		for i := range got {
+			u := consumequeue.DecodeUnit(chunk[i*consumequeue.UnitSize:])
+			dst = append(dst, Unit{off + int64(i), u.Phys, u.Size, u.TagsCode})
+		}
+		off, n = off+int64(got), n-got
 	}
-	return out, nil
+	return dst, nil
+}
+
+func appendBatchUnits(dst []Unit, b *consumequeue.BatchQueue, from int64, n int) ([]Unit, error) {
+	i, err := b.Find(func(u consumequeue.BatchUnit) bool { return u.Next() <= from })
+	if err != nil {
+		return dst, err
+	}
+	for _, next := b.Units(); i < next && n > 0; i++ {
+		u, err := b.Unit(i)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, Unit{u.Base, u.Phys, u.Size, u.TagsCode})
+		n--
+	}
+	return dst, nil
 }
 
 // IsNearEnd reports whether the record at a queue offset lies within accessMessageInMemoryMaxRatio of memory from the end

@@ -27,6 +27,9 @@ type Put struct {
 	// WaitFlush asks for Done only after the record is durable when the store flushes
 	// synchronously (property WAIT, true unless the producer says otherwise).
 	WaitFlush bool
+	// Again says that the message was accepted before and is stored once more: maxMessageSize, which may be another now,
+	// does not apply.
+	Again bool
 	// Done is called exactly once, maybe on another goroutine and maybe before PutBatch
 	// returned; it must not block. Puts of one PutBatch that become durable together are completed in one go.
 	Done func(*Put)
@@ -168,7 +171,7 @@ func (w *putWork) reserve(ps []*Put) {
 // add encodes one put behind the others.
 func (w *putWork) add(p *Put) (Status, error) {
 	s, r := w.s, &p.Record
-	if status, err := s.check(r, p.Batch); status != PutOK {
+	if status, err := s.check(r, p.Batch, p.Again); status != PutOK {
 		return status, err
 	}
 	from, fromSize := len(w.buf), len(w.sizes)
@@ -198,7 +201,7 @@ func (w *putWork) add(p *Put) (Status, error) {
 var retryPrefix, dlqPrefix = []byte(message.RetryTopicPrefix), []byte(message.DLQTopicPrefix)
 
 // check applies the limits of a message, in Apache's order.
-func (s *Store) check(r *message.Record, batch bool) (Status, error) {
+func (s *Store) check(r *message.Record, batch, again bool) (Status, error) {
 	limit := message.MaxTopicLen
 	if bytes.HasPrefix(r.Topic, retryPrefix) || bytes.HasPrefix(r.Topic, dlqPrefix) {
 		limit = message.MaxRetryTopicLen
@@ -212,20 +215,20 @@ func (s *Store) check(r *message.Record, batch bool) (Status, error) {
 	if len(r.Topic) > message.MaxTopicLenV1 && !s.cfg.AutoMessageVersion {
 		return MessageIllegal, fmt.Errorf("topic has %d bytes, the limit is %d without autoMessageVersionOnTopicLen", len(r.Topic), message.MaxTopicLenV1)
 	}
-	if len(r.Body) > s.conf().MaxMessageBytes {
+	if len(r.Body) > s.conf().MaxMessageBytes && !again {
 		return MessageIllegal, fmt.Errorf("body has %d bytes, the limit maxMessageSize is %d", len(r.Body), s.conf().MaxMessageBytes)
 	}
 	if batch {
 		return PutOK, nil // each record is checked for itself
 	}
-	return s.checkRecord(r)
+	return s.checkRecord(r, again)
 }
 
-func (s *Store) checkRecord(r *message.Record) (Status, error) {
+func (s *Store) checkRecord(r *message.Record, again bool) (Status, error) {
 	if err := r.Check(s.cfg.AppendPropCRC); err != nil {
 		return statusOfLimit(err), err
 	}
-	if n, limit := r.EncodedLen(s.cfg.AppendPropCRC), s.conf().MaxMessageBytes+recordReserve; n > limit {
+	if n, limit := r.EncodedLen(s.cfg.AppendPropCRC), s.conf().MaxMessageBytes+recordReserve; n > limit && !again {
 		return MessageIllegal, fmt.Errorf("record has %d bytes, the limit is %d (maxMessageSize and %d)", n, limit, recordReserve)
 	}
 	if !s.cfg.AppendPropCRC {
@@ -261,7 +264,7 @@ func (w *putWork) encodeBatch(batch *message.Record) (Status, error) {
 			w.props = append(w.props, batch.Properties...)
 			r.Properties = w.props
 		}
-		if status, err := w.s.checkRecord(&r); status != PutOK {
+		if status, err := w.s.checkRecord(&r, false); status != PutOK {
 			return status, err
 		}
 		if len(r.Body) > w.s.conf().MaxMessageBytes {
