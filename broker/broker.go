@@ -64,6 +64,7 @@ type Broker struct {
 	mappingVersion remoting.DataVersion
 	ids            *message.IDGenerator
 	delayLevels    delay.Levels
+	delays         *delayService
 
 	stats                  *stats.Set
 	brokerPuts, brokerGets *stats.Counter
@@ -141,6 +142,9 @@ func New(cfg Config) (*Broker, error) {
 	b.woken = newWokenPulls(b.pull)
 	b.classes = newClasses(&cfg)
 	b.sendHandler = b.handleSend
+	b.delays = newDelayService(b, delayConfig{
+		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
+	})
 	return b, nil
 }
 
@@ -211,7 +215,7 @@ func (b *Broker) open(ctx context.Context) error {
 	if err := vfs.MkdirAllDurable(b.fsys, filepath.Dir(b.configFile("topics.json"))); err != nil {
 		return errors.Join(fmt.Errorf("cannot make the directory of the configuration files: %w", err), st.Close())
 	}
-	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.checkStatic, b.cutOffsets} {
+	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}
@@ -228,6 +232,9 @@ func (b *Broker) open(ctx context.Context) error {
 // arrived wakes the pulls that wait for a message. The dispatcher calls it.
 func (b *Broker) arrived(topic []byte, queueID int32, queueOffset, tagsCode, _ int64, _ []byte) {
 	b.hold.Arrived(topic, queueID, queueOffset, tagsCode)
+	if string(topic) == message.TopicSchedule {
+		b.delays.Arrived(queueID)
+	}
 }
 
 // startWork starts the request classes, the workers of woken pulls and the
@@ -243,6 +250,7 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 	}
 	wg.Go(func() { b.woken.Run(ctx, wokenWorkers) })
 	wg.Go(func() { b.keepTime(ctx) })
+	wg.Go(func() { b.delays.Run(ctx) })
 	return &wg
 }
 
@@ -356,7 +364,7 @@ func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, w
 	// 6. The tables are saved.
 	b.topics.saver.Wait()
 	b.groups.saver.Wait()
-	errs = append(errs, b.offsets.Save())
+	errs = append(errs, b.offsets.Save(), b.delays.Close())
 	// 7. The store is flushed and closed: the mark of an unclean stop goes last.
 	workers.Wait()
 	errs = append(errs, b.store.Close())

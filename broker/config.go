@@ -158,6 +158,8 @@ type Clients struct {
 	ServerSideReset          bool          `conf:"useServerSideResetOffset"`
 	FlushConsumerOffset      time.Duration `conf:"flushConsumerOffsetInterval,ms"`
 	OffsetVersionStep        int64         `conf:"consumerOffsetUpdateVersionStep"`
+	FlushDelayOffset         time.Duration `conf:"flushDelayOffsetInterval,ms"`
+	DelayVersionStep         int64         `conf:"delayOffsetUpdateVersionStep"`
 	// MaxParkedPulls bounds the long polls held at one time (ours).
 	MaxParkedPulls int `conf:"maxParkedPulls"`
 }
@@ -244,7 +246,7 @@ func DefaultConfig() Config {
 			AutoCreateGroup: true, CreateSystemGroup: true, RegisterProducer: true, NotifyConsumerIDsChanged: true,
 			ChannelExpired: 120 * time.Second,
 			LongPolling:    true, ShortPolling: time.Second, LitePull: true, ServerSideReset: true,
-			FlushConsumerOffset: 5 * time.Second, OffsetVersionStep: 500, MaxParkedPulls: 100_000,
+			FlushConsumerOffset: 5 * time.Second, OffsetVersionStep: 500, FlushDelayOffset: 10 * time.Second, DelayVersionStep: 200, MaxParkedPulls: 100_000,
 		},
 		Naming: Naming{
 			ForceRegister: true, RegisterPeriod: 30 * time.Second, RegisterTimeout: 24 * time.Second,
@@ -321,6 +323,7 @@ func (c *Config) positives() []bound {
 		{"splitMetadataSize", int64(c.SplitMetadataSize), 1},
 		{"channelExpiredTimeout", int64(c.ChannelExpired), 1},
 		{"flushConsumerOffsetInterval", int64(c.FlushConsumerOffset), 1},
+		{"flushDelayOffsetInterval", int64(c.FlushDelayOffset), 1},
 		{"maxParkedPulls", int64(c.MaxParkedPulls), 1},
 		{"registerBrokerTimeoutMills", int64(c.RegisterTimeout), 1},
 		{"reviveQueueNum", int64(c.ReviveQueueNum), 1},

@@ -49,7 +49,7 @@ var noEffectReasons = map[string]string{
 	"container":    "there is no broker container",
 	"controller":   "controller mode is not served yet",
 	"cqext":        "consume queue extension files are not served yet",
-	"delay":        "delayed messages are not served yet",
+	"delay":        "delayed messages are always delivered in batches here, and a failed one is tried again until it is stored",
 	"dledger":      "the DLedger commit log is not served",
 	"filter":       "SQL92 filters are not served yet",
 	"flow":         "requests take another path here and need no such setting",

@@ -371,7 +371,7 @@ func (rp *replay) differs(req, want *remoting.Command) bool {
 	case remoting.ReqSendMessage, remoting.ReqSendMessageV2, remoting.ReqSendBatchMessage:
 		var h remoting.SendMessageView
 		return h.Decode(req.Fields, remoting.ShortSendNames(req.Code)) == nil && notServed(&h)
-	case remoting.ReqViewMessageByID:
+	case remoting.ReqViewMessageByID, remoting.ReqConsumerSendMsgBack:
 		return true // the recorded physical offsets are not ours
 	case remoting.ReqCheckClientConfig:
 		return true // SQL92

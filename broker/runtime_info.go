@@ -118,6 +118,7 @@ func (b *Broker) runtimeInfo(now time.Time) map[string]string {
 	b.totals(num)
 	b.logInfo(t, num, &s)
 	b.poolInfo(num)
+	b.delayInfo(t)
 	return t
 }
 

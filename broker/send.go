@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"mqx/broker/retry"
 	"mqx/message"
 	"mqx/remoting"
 	"mqx/remoting/server"
@@ -255,16 +255,12 @@ func (b *Broker) checkServed(it *sendItem, p *sendProps) *refusedError {
 // itself: past its attempts, or of a group that consumes in order, it goes to
 // the dead letters.
 func (b *Broker) retryRule(it *sendItem) (toDLQ bool, e *refusedError) {
-	name := strings.TrimPrefix(it.topic.TopicName, message.RetryTopicPrefix)
+	name := retry.GroupOf(it.topic.TopicName)
 	g := b.groups.FindOrCreate(name)
 	if g == nil {
 		return false, refuse(remoting.RespSubscriptionGroupNotExist, "subscription group not exist, %s\n%s", name, faq)
 	}
-	most := g.RetryMaxTimes
-	if it.head.MaxReconsumeTimes.OK && it.req.Version >= remoting.V3_4_9 {
-		most = it.head.MaxReconsumeTimes.Value
-	}
-	if it.head.ReconsumeTimes <= most && !b.locks.AnyHeld(name) {
+	if !retry.SendToDLQ(it.head.ReconsumeTimes, b.mostAttempts(it.req, g, it.head.MaxReconsumeTimes), b.locks.AnyHeld(name)) {
 		return false, nil
 	}
 	dlq, err := b.topics.PutIfAbsent(groupTopic(message.DLQTopic(name), 1, 0))
@@ -440,10 +436,4 @@ func cause(err error) string {
 		return ""
 	}
 	return " " + err.Error()
-}
-
-// handleSendBack answers CONSUMER_SEND_MSG_BACK: clients then keep the message
-// and try again themselves.
-func (b *Broker) handleSendBack(r *server.Request) {
-	r.Reply(remoting.RespSystemError, "sending back (delayed retry) is not served by this broker yet; the message stays with the consumer")
 }

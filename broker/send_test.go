@@ -248,14 +248,6 @@ func TestRetrySendGoesToDLQ(t *testing.T) {
 	}
 }
 
-func TestSendBackIsRefusedClearly(t *testing.T) {
-	r := start(t, testConfig(t.TempDir()))
-	resp := r.call(remoting.ReqConsumerSendMsgBack, &remoting.ConsumerSendMsgBackHeader{Offset: 0, Group: "G"}, nil)
-	if resp.Code != remoting.RespSystemError || !strings.Contains(resp.Remark, "not served") {
-		t.Errorf("%d %s", resp.Code, resp.Remark)
-	}
-}
-
 func TestStartAcceptSendAt(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.StartAcceptSendAt = time.Now().Add(time.Hour).UnixMilli()

@@ -46,6 +46,7 @@ var services = []service{
 	{code: remoting.ReqSendMessage, stage: sendStage, batch: (*Broker).handleSend, note: noteSend},
 	{code: remoting.ReqSendMessageV2, stage: sendStage, batch: (*Broker).handleSend, note: noteSend},
 	{code: remoting.ReqSendBatchMessage, stage: sendStage, batch: (*Broker).handleSend, note: noteSend},
+	{code: remoting.ReqConsumerSendMsgBack, stage: sendStage, handle: (*Broker).handleSendBack},
 	{code: remoting.ReqPullMessage, stage: pullStage, handle: (*Broker).handlePull, mainOnly: true, note: notePull},
 	{code: remoting.ReqLitePullMessage, stage: litePullStage, handle: (*Broker).handleLitePull, mainOnly: true, note: notePull},
 	{code: remoting.ReqQueryMessage, stage: queryStage, handle: (*Broker).handleQueryMessage},
@@ -89,9 +90,10 @@ var services = []service{
 	{code: remoting.ReqGetBrokerConsumeStats, stage: adminStage, handle: (*Broker).handleBrokerConsumeStats},
 	{code: remoting.ReqQueryConsumeTimeSpan, stage: adminStage, handle: (*Broker).handleTimeSpan},
 	{code: remoting.ReqGetAllConsumerOffset, stage: adminStage, handle: (*Broker).handleAllOffsets},
+	{code: remoting.ReqGetAllDelayOffset, stage: adminStage, handle: (*Broker).handleDelayOffsets},
 	{code: remoting.ReqInvokeBrokerToResetOffset, stage: adminStage, handle: (*Broker).handleResetOffset, note: "on the server's side only; resets through the clients (useServerSideResetOffset=false) are refused"},
 	{code: remoting.ReqCloneGroupOffset, stage: adminStage, handle: (*Broker).handleCloneOffset},
-	{code: remoting.ReqViewBrokerStatsData, stage: adminStage, handle: (*Broker).handleViewStats, note: "TOPIC_PUT_NUMS, TOPIC_PUT_SIZE, GROUP_GET_NUMS, GROUP_GET_SIZE, BROKER_PUT_NUMS, BROKER_GET_NUMS"},
+	{code: remoting.ReqViewBrokerStatsData, stage: adminStage, handle: (*Broker).handleViewStats, note: "TOPIC_PUT_NUMS, TOPIC_PUT_SIZE, GROUP_GET_NUMS, GROUP_GET_SIZE, SNDBCK_PUT_NUMS, BROKER_PUT_NUMS, BROKER_GET_NUMS"},
 	{code: remoting.ReqGetBrokerRuntimeInfo, stage: adminStage, handle: (*Broker).handleRuntimeInfo},
 	{code: remoting.ReqGetBrokerHAStatus, stage: adminStage, handle: (*Broker).handleHAStatus, note: "a master without replicas"},
 	{code: remoting.ReqGetBrokerConfig, stage: adminStage, handle: (*Broker).handleGetConfig},
@@ -101,7 +103,7 @@ var services = []service{
 }
 
 const (
-	noteSend  = "transactional, delayed, timer and lite messages are refused (MESSAGE_ILLEGAL)"
+	noteSend  = "transactional, timer and lite messages are refused (MESSAGE_ILLEGAL)"
 	notePull  = "SQL92 subscriptions are refused"
 	noteTopic = "attributes that are not honoured are refused: cleanup.policy=COMPACTION, queue.type other than SimpleCQ, message.type PRIORITY and LITE, reserve.time, lite.topic.expiration"
 	noteGroup = "attributes that are not honoured (lite.*, priority.factor) are refused"
@@ -110,7 +112,6 @@ const (
 // refusedServices are answered with an error that says why; every code in
 // neither list is answered REQUEST_CODE_NOT_SUPPORTED.
 var refusedServices = []service{
-	{code: remoting.ReqConsumerSendMsgBack, stage: sendStage, handle: (*Broker).handleSendBack, note: "SYSTEM_ERROR: the consumer keeps the message and tries again itself"},
 	{code: remoting.ReqUpdateAndCreateStaticTopic, stage: adminStage, handle: (*Broker).handleStaticTopic, note: "static topics are not served"},
 }
 

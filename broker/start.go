@@ -207,9 +207,6 @@ func (b *Broker) pending() []string {
 		return nil
 	}
 	var out []string
-	if n := b.pendingDelayed(); n > 0 {
-		out = append(out, fmt.Sprintf("warning: the store holds %d delayed messages that are not delivered: delays are not served yet", n))
-	}
 	for _, w := range []struct{ topic, group, what string }{
 		{message.TopicHalf, message.GroupTransaction, "half messages of transactions"},
 		{message.TopicTimer, message.TopicTimer, "timer messages"},
@@ -220,20 +217,4 @@ func (b *Broker) pending() []string {
 		}
 	}
 	return out
-}
-
-func (b *Broker) pendingDelayed() int64 {
-	var read remoting.DelayOffsets
-	_, err := jsonfile.Load(b.fsys, b.configFile("delayOffset.json"), func(data []byte) error {
-		return fastjson.Unmarshal(data, &read)
-	})
-	if err != nil {
-		b.log.Warn("the progress of delayed messages cannot be read", "error", err)
-	}
-	var n int64
-	for q := range int32(scheduleQueues) {
-		done := max(read.OffsetTable[q+1], b.store.MinOffset(message.TopicSchedule, q))
-		n += max(0, b.store.MaxOffset(message.TopicSchedule, q)-done)
-	}
-	return n
 }

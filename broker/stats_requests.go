@@ -38,6 +38,14 @@ type getCounters struct{ nums, size *stats.Counter }
 
 // countGet counts what a pull returned.
 func (b *Broker) countGet(topic, group string, res *store.GetResult) {
+	c := b.getCounters(topic, group)
+	c.nums.AddTimes(int64(res.Count), 1)
+	c.size.AddTimes(int64(res.Bytes), 1)
+	b.brokerGets.AddTimes(int64(res.Count), 1)
+}
+
+// getCounters are the counters of what a group reads of a topic.
+func (b *Broker) getCounters(topic, group string) getCounters {
 	k := offsetKey{topic, group}
 	b.getMu.RLock()
 	c, ok := b.getMu.counters[k]
@@ -48,9 +56,7 @@ func (b *Broker) countGet(topic, group string, res *store.GetResult) {
 		b.getMu.counters[k] = c
 		b.getMu.Unlock()
 	}
-	c.nums.AddTimes(int64(res.Count), 1)
-	c.size.AddTimes(int64(res.Bytes), 1)
-	b.brokerGets.AddTimes(int64(res.Count), 1)
+	return c
 }
 
 // dropCounters forgets the counters of a deleted topic.

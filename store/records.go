@@ -33,6 +33,9 @@ func (r *RecordReader) Reset(bytes int) {
 	r.buf = r.buf[:0]
 }
 
+// Size is how many bytes of memory the reader holds.
+func (r *RecordReader) Size() int { return cap(r.buf) }
+
 // Read copies the record that a unit points to and checks it, its body included. The view is valid until the next
 // Reset. Errors: ErrNoRecord when there is no whole record at this place, so that reading again will not help, or that
 // of the disk.

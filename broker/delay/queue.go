@@ -10,7 +10,7 @@ import (
 type Unit struct {
 	Offset int64 // in the queue
 	Phys   int64 // of the record in the commit log
-	Size   int32 // of the record in bytes
+	Size   int32 // of the record in bytes, 0 when the record is known to be missing
 	// Deliver is when the message is due, Unix ms: the unit's tags code.
 	Deliver int64
 }

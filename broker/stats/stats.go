@@ -18,6 +18,7 @@ const (
 	TopicPutSize  = "TOPIC_PUT_SIZE"  // topic
 	GroupGetNums  = "GROUP_GET_NUMS"  // topic@group
 	GroupGetSize  = "GROUP_GET_SIZE"  // topic@group
+	SendBackNums  = "SNDBCK_PUT_NUMS" // topic@group
 	BrokerPutNums = "BROKER_PUT_NUMS" // cluster name
 	BrokerGetNums = "BROKER_GET_NUMS" // cluster name
 )
