@@ -82,7 +82,11 @@ func prepare() error {
 	}
 	classes := filepath.Join(workDir, "classes")
 	libraries := filepath.Join(strings.TrimSpace(jars), "*")
-	if _, err := output("javac", "-nowarn", "-d", classes, "-cp", libraries, "java/Driver.java"); err != nil {
+	sources, err := filepath.Glob("java/*.java")
+	if err != nil {
+		return err
+	}
+	if _, err := output("javac", append([]string{"-nowarn", "-d", classes, "-cp", libraries}, sources...)...); err != nil {
 		return err
 	}
 	classPath = classes + ":" + libraries

@@ -78,9 +78,9 @@ func parseDouble(s []byte) (float64, bool) {
 		s = body // Go's has no sign
 	case string(body) == "Infinity":
 	default:
-		n := decimalLen(body)
+		n := hexLen(body)
 		if n == 0 {
-			n = hexLen(body)
+			n = decimalLen(body)
 		}
 		if n == 0 {
 			return 0, false

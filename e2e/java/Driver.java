@@ -98,6 +98,10 @@ public final class Driver {
                 return route(q);
             case "createTopic":
                 return createTopic(q);
+            case "judgeFilters":
+                return FilterJudge.judge(q);
+            case "bloom":
+                return FilterJudge.bloom(q);
             default:
                 throw new IllegalArgumentException("unknown command " + q.getString("cmd"));
         }
