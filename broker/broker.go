@@ -50,6 +50,7 @@ type Broker struct {
 	topics         *topicTable
 	groups         *groupTable
 	offsets        *offsetTable
+	filters        *filterTable
 	producers      *producerTable
 	consumers      *consumerTable
 	locks          *queueLocks
@@ -136,6 +137,11 @@ func New(cfg Config) (*Broker, error) {
 	b.topics = newTopicTable(cfg.systemTopicRules(), b.fsys, b.configFile("topics.json"), b.now, b.stats, b.log)
 	b.groups = newGroupTable(b.groupRules, b.fsys, b.configFile("subscriptionGroup.json"), b.now, b.log)
 	b.offsets = newOffsetTable(b.fsys, b.configFile("consumerOffset.json"), b.now, cfg.OffsetVersionStep, b.log)
+	bloom, err := cfg.bloom()
+	if err != nil {
+		return nil, err
+	}
+	b.filters = newFilterTable(b.fsys, b.configFile("consumerFilter.json"), bloom, func() time.Duration { return b.cfg().FilterDataKept }, b.now, b.log)
 	b.producers, b.consumers = newProducerTable(), newConsumerTable()
 	b.locks = newQueueLocks(b.now)
 	b.hold = newHold(time.Now, cfg.MaxParkedPulls)
@@ -215,7 +221,7 @@ func (b *Broker) open(ctx context.Context) error {
 	if err := vfs.MkdirAllDurable(b.fsys, filepath.Dir(b.configFile("topics.json"))); err != nil {
 		return errors.Join(fmt.Errorf("cannot make the directory of the configuration files: %w", err), st.Close())
 	}
-	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }} {
+	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}
@@ -230,8 +236,8 @@ func (b *Broker) open(ctx context.Context) error {
 }
 
 // arrived wakes the pulls that wait for a message. The dispatcher calls it.
-func (b *Broker) arrived(topic []byte, queueID int32, queueOffset, tagsCode, _ int64, _ []byte) {
-	b.hold.Arrived(topic, queueID, queueOffset, tagsCode)
+func (b *Broker) arrived(topic []byte, queueID int32, queueOffset, tagsCode, _ int64, props []byte) {
+	b.hold.Arrived(topic, queueID, queueOffset, tagsCode, props)
 	if string(topic) == message.TopicSchedule {
 		b.delays.Arrived(queueID)
 	}
@@ -364,7 +370,7 @@ func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, w
 	// 6. The tables are saved.
 	b.topics.saver.Wait()
 	b.groups.saver.Wait()
-	errs = append(errs, b.offsets.Save(), b.delays.Close())
+	errs = append(errs, b.offsets.Save(), b.delays.Close(), b.filters.Save())
 	// 7. The store is flushed and closed: the mark of an unclean stop goes last.
 	workers.Wait()
 	errs = append(errs, b.store.Close())

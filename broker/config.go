@@ -33,6 +33,7 @@ type Config struct {
 	Pools
 	Topics
 	Clients
+	Filters
 	Naming
 	Outgoing
 	TLS TLS
@@ -164,6 +165,21 @@ type Clients struct {
 	MaxParkedPulls int `conf:"maxParkedPulls"`
 }
 
+// Filters is what expressions over properties (SQL92) may do.
+type Filters struct {
+	// EnablePropertyFilter lets subscriptions be of type SQL92.
+	EnablePropertyFilter bool `conf:"enablePropertyFilter"`
+	// FilterSupportRetry judges an SQL92 subscription's retry topic by the expression of each message's own topic.
+	FilterSupportRetry bool `conf:"filterSupportRetry"`
+	// CalcFilterBitMap stores with every message which groups want it (with enableConsumeQueueExt).
+	CalcFilterBitMap bool `conf:"enableCalcFilterBitMap"`
+	// ExpectFilterGroups and BloomErrorPercent give the bit map its length.
+	ExpectFilterGroups int `conf:"expectConsumerNumUseFilter"`
+	BloomErrorPercent  int `conf:"maxErrorRateOfBloomFilter"`
+	// FilterDataKept is how long the expressions of a group that is gone are remembered.
+	FilterDataKept time.Duration `conf:"filterDataCleanTimeSpan,ms"`
+}
+
 // Outgoing is how the broker speaks to name servers.
 type Outgoing struct {
 	ConnectTimeout time.Duration `conf:"connectTimeoutMillis,ms"`
@@ -248,6 +264,7 @@ func DefaultConfig() Config {
 			LongPolling:    true, ShortPolling: time.Second, LitePull: true, ServerSideReset: true,
 			FlushConsumerOffset: 5 * time.Second, OffsetVersionStep: 500, FlushDelayOffset: 10 * time.Second, DelayVersionStep: 200, MaxParkedPulls: 100_000,
 		},
+		Filters: Filters{ExpectFilterGroups: 32, BloomErrorPercent: 20, FilterDataKept: 24 * time.Hour},
 		Naming: Naming{
 			ForceRegister: true, RegisterPeriod: 30 * time.Second, RegisterTimeout: 24 * time.Second,
 			RefreshAddrPeriod: 120 * time.Second,
@@ -290,6 +307,9 @@ func (c *Config) Validate() error {
 		if p.value < p.least {
 			bad(p.key, "must be at least %d, got %d", p.least, p.value)
 		}
+	}
+	if _, err := c.bloom(); err != nil {
+		bad("expectConsumerNumUseFilter, maxErrorRateOfBloomFilter", "%v", err)
 	}
 	if err := c.Store.Validate(); err != nil {
 		errs = append(errs, err)

@@ -51,7 +51,6 @@ var noEffectReasons = map[string]string{
 	"cqext":        "consume queue extension files are not served yet",
 	"delay":        "delayed messages are always delivered in batches here, and a failed one is tried again until it is stored",
 	"dledger":      "the DLedger commit log is not served",
-	"filter":       "SQL92 filters are not served yet",
 	"flow":         "requests take another path here and need no such setting",
 	"graceful":     "requests in flight are always answered at a stop; GO_AWAY is not sent",
 	"ha":           "replication is not served yet",

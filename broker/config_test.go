@@ -162,7 +162,7 @@ func TestWarnings(t *testing.T) {
 		"my.own.key=1",                  // 6
 		"fileReservedTime=48",           // 7
 		"fileReservedTime=24",           // 8
-		"enablePropertyFilter=true",     // 9
+		"useEpollNativeSelector=true",   // 9
 		"brokerRole=SYNC_MASTER",        // 10
 		"flushDiskTyp=SYNC_FLUSH",       // 11: unknown, a letter is missing
 	}, "\n"))
@@ -178,7 +178,7 @@ func TestWarnings(t *testing.T) {
 		`warning: broker.conf:11: unknown key "flushDiskTyp" is ignored (did you mean "flushDiskType"?)`,
 		`broker.conf:1: the value of "brokerName" ends in blanks`,
 		`broker.conf:7: key "fileReservedTime" is given again further down`,
-		`broker.conf:9: enablePropertyFilter=true has no effect: SQL92`,
+		`broker.conf:9: useEpollNativeSelector=true has no effect: concerns Netty`,
 		`brokerRole=SYNC_MASTER waits for no replica`,
 	} {
 		if !strings.Contains(got, want) {

@@ -12,8 +12,8 @@ import (
 // subscription is what a group wants of a topic, and who said so last.
 type subscription struct {
 	remoting.SubscriptionData
-	by     string // client id
-	filter *tagFilter
+	by     string    // client id
+	filter msgFilter // of type TAG; nil when all pass, and of other types
 }
 
 // consumerGroup is the live state of one consumer group. Its fields belong to
@@ -106,7 +106,7 @@ func (g *consumerGroup) subscribe(list []remoting.SubscriptionData, by string) (
 		default:
 			continue
 		}
-		g.subs[sub.Topic] = &subscription{SubscriptionData: *sub, by: by, filter: newTagFilter(sub)}
+		g.subs[sub.Topic] = &subscription{SubscriptionData: *sub, by: by, filter: tagFilterOf(sub)}
 		g.gen.Add(1)
 	}
 	for topic := range g.subs {

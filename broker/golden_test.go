@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"mqx/internal/clock"
-	"mqx/internal/fastjson"
 	"mqx/internal/testkit"
 	"mqx/message"
 	"mqx/remoting"
@@ -35,7 +34,7 @@ var goldenRounds = [][]string{
 // TestGoldenConversations replays what clients and tools said to Apache's broker
 // and compares the answers: the same code and the same header fields, for all
 // that is served. What depends on messages that are not served yet (delayed,
-// transactional, sent back, filtered by SQL) is only required to be refused or
+// transactional, sent back) is only required to be refused or
 // to be answered at all.
 func TestGoldenConversations(t *testing.T) {
 	for i, files := range goldenRounds {
@@ -45,6 +44,7 @@ func TestGoldenConversations(t *testing.T) {
 			cfg.TraceTopicEnable = true
 			cfg.Store.MaxMessageBytes = 262144
 			cfg.AdminThreads = 8
+			cfg.EnablePropertyFilter = true
 			ck := clock.NewManual(time.Now())
 			cfg.Clock = ck
 			rp := &replay{
@@ -257,18 +257,6 @@ func (rp *replay) learn(cmd *remoting.Command) {
 	case remoting.ReqConsumerSendMsgBack:
 		g := cmd.Fields.String("group")
 		rp.tainted[message.RetryTopic(g)], rp.tainted[message.DLQTopic(g)] = true, true
-	case remoting.ReqHeartBeat:
-		var hb remoting.HeartbeatData
-		if fastjson.Unmarshal(cmd.Body, &hb) != nil {
-			return
-		}
-		for _, d := range hb.ConsumerDataSet {
-			for _, s := range d.SubscriptionDataSet {
-				if exprType(s.ExpressionType) != remoting.ExpressionTag {
-					rp.tainted[d.GroupName] = true
-				}
-			}
-		}
 	}
 }
 
@@ -373,8 +361,6 @@ func (rp *replay) differs(req, want *remoting.Command) bool {
 		return h.Decode(req.Fields, remoting.ShortSendNames(req.Code)) == nil && notServed(&h)
 	case remoting.ReqViewMessageByID, remoting.ReqConsumerSendMsgBack:
 		return true // the recorded physical offsets are not ours
-	case remoting.ReqCheckClientConfig:
-		return true // SQL92
 	case remoting.ReqViewBrokerStatsData:
 		return want.Code == remoting.RespSuccess // counts of another minute, or of topics nothing goes to here
 	case remoting.ReqPullMessage:
@@ -387,7 +373,7 @@ func (rp *replay) differs(req, want *remoting.Command) bool {
 // mustRefuse reports whether a request asks for what is not served.
 func mustRefuse(req *remoting.Command) bool {
 	var h remoting.SendMessageView
-	return req.Code == remoting.ReqCheckClientConfig || h.Decode(req.Fields, remoting.ShortSendNames(req.Code)) == nil && notServed(&h)
+	return h.Decode(req.Fields, remoting.ShortSendNames(req.Code)) == nil && notServed(&h)
 }
 
 func (rp *replay) report() {

@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -120,6 +121,7 @@ func (b *Broker) handleHeartbeat(r *server.Request) {
 		}
 		b.createRetryTopic(g, data.UnitMode)
 		done := b.consumers.Register(registration{data: data, peer: conn, id: hb.ClientID, keepSubs: v2 && hb.WithoutSub}, now)
+		b.followFilters(data, v2 && hb.WithoutSub)
 		kept = append(kept, heldGroup{group: done.group, client: done.client, gen: done.gen})
 		if done.changed {
 			b.notifyGroup(data.GroupName, data.MessageModel, nil)
@@ -211,6 +213,33 @@ func (b *Broker) notifyGroup(name, model string, others []*member) {
 	}
 }
 
+// hasLeft tells the others of a group that a member is gone; with none left, its filters are out of force.
+func (b *Broker) hasLeft(l left) {
+	if len(l.others) > 0 {
+		b.notifyGroup(l.group, l.model, l.others)
+		return
+	}
+	b.syncFilters(l.group)
+}
+
+// followFilters brings the filter table up to what a heartbeat says of a group.
+func (b *Broker) followFilters(data *remoting.ConsumerData, withoutSubs bool) {
+	if withoutSubs {
+		return
+	}
+	filters := slices.ContainsFunc(data.SubscriptionDataSet, func(s remoting.SubscriptionData) bool { return !isTagType(s.ExpressionType) })
+	if filters || b.filters.Has(data.GroupName) {
+		b.syncFilters(data.GroupName)
+	}
+}
+
+// syncFilters makes the filters of a group those of its subscriptions.
+func (b *Broker) syncFilters(group string) {
+	if b.filters.Has(group) || len(b.consumers.Subscriptions(group)) > 0 {
+		b.filters.Follow(group, func() map[string]remoting.SubscriptionData { return b.consumers.Subscriptions(group) })
+	}
+}
+
 // handleUnregister takes a client out of its groups.
 func (b *Broker) handleUnregister(r *server.Request) {
 	var h remoting.UnregisterClientHeader
@@ -222,8 +251,8 @@ func (b *Broker) handleUnregister(r *server.Request) {
 		b.producers.Unregister(h.ProducerGroup, conn.ID())
 	}
 	if h.ConsumerGroup != "" {
-		if l, ok := b.consumers.Unregister(h.ConsumerGroup, conn.ID()); ok && len(l.others) > 0 {
-			b.notifyGroup(l.group, l.model, l.others)
+		if l, ok := b.consumers.Unregister(h.ConsumerGroup, conn.ID()); ok {
+			b.hasLeft(l)
 		}
 	}
 	if s := sessionOf(conn); s != nil {
@@ -245,9 +274,7 @@ func (b *Broker) connClosed(c *server.Conn) {
 	b.hold.Closed(id)
 	b.producers.Closed(id)
 	for _, l := range b.consumers.Closed(id) {
-		if len(l.others) > 0 {
-			b.notifyGroup(l.group, l.model, l.others)
-		}
+		b.hasLeft(l)
 	}
 }
 
@@ -256,9 +283,7 @@ func (b *Broker) expireClients(now time.Time) {
 	for _, e := range b.consumers.Expire(now.Add(-b.cfg().ChannelExpired)) {
 		b.log.Warn("consumer expired", "group", e.group, "client", e.client.id, "peer", e.client.peer.Remote())
 		e.client.peer.Close("no heartbeat within channelExpiredTimeout")
-		if len(e.others) > 0 {
-			b.notifyGroup(e.group, e.model, e.others)
-		}
+		b.hasLeft(e.left)
 	}
 	for _, c := range b.producers.Expire(now.Add(-producerExpired)) {
 		b.log.Warn("producer expired", "client", c.id, "peer", c.peer.Remote())
@@ -295,8 +320,9 @@ func (b *Broker) handleCheckClient(r *server.Request) {
 		return
 	}
 	if c.SubscriptionData != nil {
-		if t := exprType(c.SubscriptionData.ExpressionType); t != remoting.ExpressionTag {
-			r.Reply(remoting.RespSystemError, "The broker does not support consumer to filter message by "+t)
+		s := c.SubscriptionData
+		if e := b.checkClientFilter(s.ExpressionType, s.SubString); e != nil {
+			r.Reply(e.Code, e.Text)
 			return
 		}
 	}

@@ -14,7 +14,7 @@ type parkedPull struct {
 	conn   uint64
 	offset int64 // queue offset it waits for
 	until  time.Time
-	filter *tagFilter
+	filter msgFilter // nil: every message
 	// wake runs the pull again without waiting; drop gives it up (its
 	// connection is gone or the broker stops). Exactly one of them is called,
 	// once, without any lock held.
@@ -125,9 +125,9 @@ func (c *connPulls) room(p *parkedPull, most int) bool {
 	return len(c.all) < max(leastPerConn, most/connShare)
 }
 
-// Arrived wakes the pulls of a queue that want a message with this offset and
-// tags code. topic is not kept.
-func (h *hold) Arrived(topic []byte, queue int32, offset, tagsCode int64) {
+// Arrived wakes the pulls of a queue that want a message with this offset,
+// tags code and properties. topic and props are not kept.
+func (h *hold) Arrived(topic []byte, queue int32, offset, tagsCode int64, props []byte) {
 	if h.count.Load() == 0 {
 		return
 	}
@@ -137,7 +137,7 @@ func (h *hold) Arrived(topic []byte, queue int32, offset, tagsCode int64) {
 	for _, p := range list {
 		switch {
 		case offset < p.offset:
-		case p.filter.MatchCQ(tagsCode):
+		case p.filter == nil || p.filter.MatchCQ(tagsCode) && p.filter.MatchProperties(props):
 			woken = append(woken, p)
 		case !p.passed:
 			p.passed = true

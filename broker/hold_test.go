@@ -14,11 +14,8 @@ type parkEvent struct {
 	at                time.Duration
 }
 
-func park(t *testing.T, h *hold, start time.Time, key holdKey, conn uint64, offset int64, wait time.Duration, f *tagFilter) (*parkedPull, chan parkEvent) {
+func park(t *testing.T, h *hold, start time.Time, key holdKey, conn uint64, offset int64, wait time.Duration, f msgFilter) (*parkedPull, chan parkEvent) {
 	t.Helper()
-	if f == nil {
-		f = passAll
-	}
 	ch := make(chan parkEvent, 2)
 	p := &parkedPull{key: key, conn: conn, offset: offset, until: time.Now().Add(wait), filter: f}
 	p.wake = func(timedOut bool) { ch <- parkEvent{timedOut: timedOut, at: time.Since(start)} }
@@ -51,7 +48,7 @@ func TestHoldWakesOnArrival(t *testing.T) {
 		_, later := park(t, h, start, t0q, 1, 7, time.Minute, nil)
 		_, tagged := park(t, h, start, t0q, 2, 5, time.Minute, filter)
 		_, other := park(t, h, start, holdKey{"T", 1}, 2, 0, time.Minute, nil)
-		h.Arrived([]byte("T"), 0, 5, message.TagsCode([]byte("b")))
+		h.Arrived([]byte("T"), 0, 5, message.TagsCode([]byte("b")), nil)
 		if e, ok := event(t, all); !ok || e.timedOut || e.dropped {
 			t.Errorf("the pull of offset 5: %+v %v", e, ok)
 		}
@@ -60,11 +57,11 @@ func TestHoldWakesOnArrival(t *testing.T) {
 				t.Errorf("%s was woken", name)
 			}
 		}
-		h.Arrived([]byte("T"), 0, 6, message.TagsCode([]byte("a")))
+		h.Arrived([]byte("T"), 0, 6, message.TagsCode([]byte("a")), nil)
 		if _, ok := event(t, tagged); !ok {
 			t.Error("tag a was not woken")
 		}
-		h.Arrived([]byte("unknown"), 0, 9, 0)
+		h.Arrived([]byte("unknown"), 0, 9, 0, nil)
 		if h.Len() != 2 {
 			t.Errorf("%d parked", h.Len())
 		}
@@ -105,7 +102,7 @@ func TestHoldTimerOfGonePull(t *testing.T) {
 		h := newHold(time.Now, 100)
 		defer h.Close()
 		_, a := park(t, h, start, t0q, 1, 0, time.Second, nil)
-		h.Arrived([]byte("T"), 0, 0, 0)
+		h.Arrived([]byte("T"), 0, 0, 0, nil)
 		event(t, a)
 		_, b := park(t, h, start, t0q, 1, 0, 3*time.Second, nil)
 		time.Sleep(10 * time.Second)
@@ -131,7 +128,7 @@ func TestHoldUnmatched(t *testing.T) {
 		_, other := park(t, h, start, t0q, 1, 9, time.Minute, filter)
 		time.Sleep(time.Second)
 		for i := range 3 {
-			h.Arrived([]byte("T"), 0, int64(i), 0)
+			h.Arrived([]byte("T"), 0, int64(i), 0, nil)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -166,7 +163,7 @@ func TestHoldConnections(t *testing.T) {
 		if e, ok := event(t, b); !ok || !e.timedOut {
 			t.Errorf("end: %+v %v", e, ok)
 		}
-		if h.Park(&parkedPull{key: t0q, filter: passAll}) {
+		if h.Park(&parkedPull{key: t0q}) {
 			t.Error("parked after the end")
 		}
 	})
@@ -178,7 +175,7 @@ func TestHoldIsBounded(t *testing.T) {
 		defer h.Close()
 		park(t, h, time.Now(), t0q, 1, 0, time.Minute, nil)
 		park(t, h, time.Now(), t0q, 1, 0, time.Minute, nil)
-		if h.Park(&parkedPull{key: t0q, filter: passAll, until: time.Now().Add(time.Minute)}) {
+		if h.Park(&parkedPull{key: t0q, until: time.Now().Add(time.Minute)}) {
 			t.Error("a third one was taken")
 		}
 	})
@@ -205,7 +202,7 @@ func BenchmarkHoldArrivedNothingParked(b *testing.B) {
 	topic := []byte("T")
 	b.ReportAllocs()
 	for b.Loop() {
-		h.Arrived(topic, 0, 1, 0)
+		h.Arrived(topic, 0, 1, 0, nil)
 	}
 }
 
@@ -216,7 +213,7 @@ func TestHoldLimitsOfAConnection(t *testing.T) {
 		h := newHold(time.Now, 3*leastPerConn)
 		defer h.Close()
 		fill := func(conn uint64, key holdKey) (n int) {
-			for h.Park(&parkedPull{key: key, conn: conn, until: time.Now().Add(time.Hour), filter: passAll, wake: func(bool) {}, drop: func() {}}) {
+			for h.Park(&parkedPull{key: key, conn: conn, until: time.Now().Add(time.Hour), wake: func(bool) {}, drop: func() {}}) {
 				n++
 			}
 			return n

@@ -33,7 +33,7 @@ type pullContext struct {
 	head   remoting.PullMessageView
 	topic  *topic
 	group  *group
-	filter *tagFilter
+	filter msgFilter // nil: every message
 }
 
 // pullRefused is a refusal with the reason why it is forbidden (0 for other
@@ -93,7 +93,7 @@ func (b *Broker) pull(r *server.Request, first bool) {
 	began := b.now()
 	res := b.store.Get(store.GetRequest{
 		Group: c.group.GroupName, Topic: c.topic.TopicName, QueueID: h.QueueID, Offset: h.QueueOffset,
-		MaxMsgs: int(h.MaxMsgNums), MaxBytes: int(max(0, h.MaxMsgBytes)), Filter: c.storeFilter(),
+		MaxMsgs: int(h.MaxMsgNums), MaxBytes: int(max(0, h.MaxMsgBytes)), Filter: c.filter,
 	})
 	b.getTimes.Add(b.now().Sub(began), 1)
 	if res.Err != nil {
@@ -114,14 +114,6 @@ func (b *Broker) answerUnreadable(r *server.Request, c *pullContext, res *store.
 	newReply(remoting.RespSystemError, fmt.Sprintf("topic:[%s] queueId[%d] offset[%d] cannot be read: %v",
 		c.topic.TopicName, c.head.QueueID, c.head.QueueOffset, res.Err)).to(r)
 	res.Release()
-}
-
-// storeFilter is nil where everything passes.
-func (c *pullContext) storeFilter() store.MessageFilter {
-	if c.filter == nil || c.filter.all {
-		return nil
-	}
-	return c.filter
 }
 
 // pullCode turns the store's status into a response code.
@@ -181,12 +173,12 @@ func (b *Broker) subscriptionOfRequest(c *pullContext) *pullRefused {
 			return nil
 		}
 	}
-	sub, err := parseSubscription(c.topic.TopicName, string(h.Subscription), string(h.ExpressionType))
-	if err != nil {
-		return refusePull(remoting.RespSubscriptionParseFailed, 0, "parse the consumer's subscription failed: %v", err)
+	f, e := b.requestFilter(c.topic.TopicName, c.group.GroupName, string(h.Subscription), string(h.ExpressionType))
+	if e != nil {
+		return &pullRefused{refusedError: *e}
 	}
-	c.filter = sub.filter
-	return b.checkExpression(sub)
+	c.filter = f
+	return nil
 }
 
 // subscriptionOfGroup takes the filter that the group's heartbeats carry.
@@ -206,13 +198,12 @@ func (b *Broker) subscriptionOfGroup(c *pullContext) *pullRefused {
 		return refusePull(remoting.RespSubscriptionNotLatest, 0, "the consumer's subscription not latest")
 	}
 	c.filter = sub.filter
-	return b.checkExpression(sub)
-}
-
-// checkExpression refuses filters that are not served.
-func (b *Broker) checkExpression(sub *subscription) *pullRefused {
-	if t := exprType(sub.ExpressionType); t != remoting.ExpressionTag {
-		return refusePull(remoting.RespSystemError, 0, "The broker does not support consumer to filter message by %s", t)
+	if !isTagType(sub.ExpressionType) {
+		f, e := b.groupFilter(h.Topic, h.ConsumerGroup, h.SubVersion, sub.ExpressionType)
+		if e != nil {
+			return &pullRefused{refusedError: *e}
+		}
+		c.filter = f
 	}
 	return nil
 }
@@ -227,13 +218,9 @@ func (b *Broker) park(r *server.Request, c *pullContext) bool {
 	if wait <= 0 {
 		return false
 	}
-	filter := c.filter
-	if filter == nil {
-		filter = passAll
-	}
 	p := &parkedPull{
 		key: holdKey{c.topic.TopicName, c.head.QueueID}, group: c.group.GroupName, conn: r.Conn().ID(), offset: c.head.QueueOffset,
-		until: b.hold.now().Add(min(wait, maxHold)), filter: filter,
+		until: b.hold.now().Add(min(wait, maxHold)), filter: c.filter,
 	}
 	conn := r.Conn() // r is no longer ours once it is parked
 	r.Detach()       // c.head is invalid from here on
@@ -251,13 +238,11 @@ func (b *Broker) park(r *server.Request, c *pullContext) bool {
 	return true
 }
 
-var passAll = &tagFilter{all: true}
-
 // parkUnwritable keeps a pull whose connection has too much unsent: it runs
 // again when there is room.
 func (b *Broker) parkUnwritable(r *server.Request) {
 	conn := r.Conn()
-	p := &parkedPull{key: writableKey, conn: conn.ID(), until: b.hold.now().Add(maxHold), filter: passAll}
+	p := &parkedPull{key: writableKey, conn: conn.ID(), until: b.hold.now().Add(maxHold)}
 	r.Detach()
 	p.wake = func(timedOut bool) {
 		if timedOut {

@@ -96,11 +96,12 @@ func (b *Broker) handleQueryQueue(r *server.Request) {
 		return
 	}
 	body := &remoting.QueryConsumeQueueBody{MinQueueIndex: lo, MaxQueueIndex: hi, QueueData: []remoting.ConsumeQueueData{}}
-	var filter *tagFilter
+	var filter msgFilter
+	judged := false
 	if h.ConsumerGroup != "" {
 		if sub, ok := b.consumers.Subscriptions(h.ConsumerGroup)[h.Topic]; ok {
 			body.SubscriptionData = &sub
-			filter = newTagFilter(&sub)
+			filter, judged = tagFilterOf(&sub), true
 		}
 	}
 	units, err := b.store.Units(h.Topic, h.QueueID, max(lo, h.Index), min(max(0, int(h.Count)), maxUnits))
@@ -110,7 +111,7 @@ func (b *Broker) handleQueryQueue(r *server.Request) {
 	}
 	for _, u := range units {
 		body.QueueData = append(body.QueueData, remoting.ConsumeQueueData{
-			PhysicOffset: u.PhysicalOffset, PhysicSize: u.Size, TagsCode: u.TagsCode, Eval: filter != nil && filter.MatchCQ(u.TagsCode),
+			PhysicOffset: u.PhysicalOffset, PhysicSize: u.Size, TagsCode: u.TagsCode, Eval: judged && (filter == nil || filter.MatchCQ(u.TagsCode)),
 		})
 	}
 	p := newReply(remoting.RespSuccess, "")

@@ -47,8 +47,8 @@ var services = []service{
 	{code: remoting.ReqSendMessageV2, stage: sendStage, batch: (*Broker).handleSend, note: noteSend},
 	{code: remoting.ReqSendBatchMessage, stage: sendStage, batch: (*Broker).handleSend, note: noteSend},
 	{code: remoting.ReqConsumerSendMsgBack, stage: sendStage, handle: (*Broker).handleSendBack},
-	{code: remoting.ReqPullMessage, stage: pullStage, handle: (*Broker).handlePull, mainOnly: true, note: notePull},
-	{code: remoting.ReqLitePullMessage, stage: litePullStage, handle: (*Broker).handleLitePull, mainOnly: true, note: notePull},
+	{code: remoting.ReqPullMessage, stage: pullStage, handle: (*Broker).handlePull, mainOnly: true},
+	{code: remoting.ReqLitePullMessage, stage: litePullStage, handle: (*Broker).handleLitePull, mainOnly: true},
 	{code: remoting.ReqQueryMessage, stage: queryStage, handle: (*Broker).handleQueryMessage},
 	{code: remoting.ReqQueryConsumeQueue, stage: adminStage, handle: (*Broker).handleQueryQueue, note: "filter data and message texts are left out"},
 	{code: remoting.ReqViewMessageByID, stage: queryStage, handle: (*Broker).handleViewMessage},
@@ -61,7 +61,7 @@ var services = []service{
 	{code: remoting.ReqGetEarliestMsgStoreTime, stage: adminStage, handle: (*Broker).handleEarliest},
 	{code: remoting.ReqHeartBeat, stage: heartbeatStage, try: (*Broker).tryHeartbeat, handle: (*Broker).handleHeartbeat},
 	{code: remoting.ReqUnregisterClient, stage: clientStage, handle: (*Broker).handleUnregister},
-	{code: remoting.ReqCheckClientConfig, stage: clientStage, handle: (*Broker).handleCheckClient, note: "SQL92 subscriptions are refused"},
+	{code: remoting.ReqCheckClientConfig, stage: clientStage, handle: (*Broker).handleCheckClient},
 	{code: remoting.ReqLockBatchMQ, stage: adminStage, handle: (*Broker).handleLock},
 	{code: remoting.ReqUnlockBatchMQ, stage: adminStage, handle: (*Broker).handleUnlock},
 	{code: remoting.ReqUpdateAndCreateTopic, stage: adminStage, handle: (*Broker).handleCreateTopic, note: noteTopic},
@@ -104,7 +104,6 @@ var services = []service{
 
 const (
 	noteSend  = "transactional, timer and lite messages are refused (MESSAGE_ILLEGAL)"
-	notePull  = "SQL92 subscriptions are refused"
 	noteTopic = "attributes that are not honoured are refused: cleanup.policy=COMPACTION, queue.type other than SimpleCQ, message.type PRIORITY and LITE, reserve.time, lite.topic.expiration"
 	noteGroup = "attributes that are not honoured (lite.*, priority.factor) are refused"
 )

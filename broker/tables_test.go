@@ -358,20 +358,15 @@ func TestTagFilter(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newTagFilter(&tt.sub)
 			for _, tag := range tt.pass {
-				if !f.MatchCQ(hash(tag)) {
+				if f != nil && !f.MatchCQ(hash(tag)) {
 					t.Errorf("%q is stopped", tag)
 				}
 			}
 			for _, tag := range tt.stop {
-				if f.MatchCQ(hash(tag)) {
+				if f == nil || f.MatchCQ(hash(tag)) {
 					t.Errorf("%q passes", tag)
 				}
 			}
 		})
-	}
-	for expr, ok := range map[string]bool{"*": true, "": true, "a||b": true, " || ": false} {
-		if _, err := parseSubscription("T", expr, ""); (err == nil) != ok {
-			t.Errorf("%q: %v", expr, err)
-		}
 	}
 }

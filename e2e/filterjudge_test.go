@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,5 +192,36 @@ func (g *expressionMaker) operand() string {
 		return g.pick([]string{"TRUE", "FALSE"})
 	default:
 		return g.number()
+	}
+}
+
+// bloomBits is what Apache's bloom filter gives a name.
+type bloomBits struct {
+	N      int     `json:"n"`
+	Name   string  `json:"name"`
+	BitNum int     `json:"bitNum"`
+	BitPos []int32 `json:"bitPos"`
+}
+
+// TestBloomJudge compares the bloom filter's shape and positions with Apache's at all error rates.
+func TestBloomJudge(t *testing.T) {
+	sizes := []int{1, 2, 7, 8, 32, 64, 128, 1000, 20000}
+	groups := []string{"g", "CG_ext_sql", "a group of thirty-two characters", "grüße", strings.Repeat("long", 60)}
+	var names []string
+	for _, g := range groups {
+		names = append(names, g+"#ExtTopic")
+	}
+	for rate := 1; rate < 100; rate++ {
+		var want []bloomBits
+		sharedDriver(t).call(t, "bloom", map[string]any{"errorRate": rate, "sizes": sizes, "names": names}, &want)
+		for i, w := range want {
+			b, err := filter.NewBloom(rate, w.N)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := b.Positions(groups[i%len(groups)], "ExtTopic"); b.Bits() != w.BitNum || !slices.Equal(got, w.BitPos) {
+				t.Errorf("%d %%, %d groups, %q: got %d bits, %v; Apache has %d, %v", rate, w.N, w.Name, b.Bits(), got, w.BitNum, w.BitPos)
+			}
+		}
 	}
 }

@@ -33,6 +33,16 @@ type MessageFilter interface {
 	MatchRecord(rec message.View) bool
 }
 
+// ExtUnit is what a broker with extension files stored with a queue unit: see docs/format/consumequeue.md.
+type ExtUnit = consumequeue.ExtUnit
+
+// ExtFilter is a MessageFilter that also looks at extension units, where there are any.
+type ExtFilter interface {
+	MessageFilter
+	// MatchExt looks at the extension unit of a queue unit that MatchCQ lets pass. It is valid only during the call.
+	MatchExt(u ExtUnit) bool
+}
+
 // GetRequest asks for messages of one queue.
 type GetRequest struct {
 	Group, Topic string
@@ -273,15 +283,20 @@ func (g *getter) matchesUnit(tagsCode int64) bool {
 		return true
 	}
 	if consumequeue.IsExtAddr(tagsCode) {
-		code, ok := g.q.ext.Load().TagsCode(tagsCode)
-		if !ok {
+		u, err := g.q.ext.Load().Get(tagsCode)
+		if err != nil {
 			return true // the client filters by the tags themselves
 		}
-		tagsCode = code
+		if f, ok := g.req.Filter.(ExtFilter); ok && !f.MatchExt(u) {
+			return g.unmatched()
+		}
+		tagsCode = u.TagsCode
 	}
-	if g.req.Filter.MatchCQ(tagsCode) {
-		return true
-	}
+	return g.req.Filter.MatchCQ(tagsCode) || g.unmatched()
+}
+
+// unmatched notes that the filter has passed a message by. It is always false.
+func (g *getter) unmatched() bool {
 	if g.res.Bytes == 0 {
 		g.res.Status = NoMatchedMessage
 	}
