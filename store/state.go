@@ -18,7 +18,33 @@ import (
 
 // A state file is text: a head line, lines of fields, and the CRC-32 of everything before as the last line.
 
-var errStateFile = errors.New("not a state file, or damaged")
+// ErrStateFile says that a file of mqx's own cannot be read.
+var ErrStateFile = errors.New("not a state file, or damaged")
+
+var errStateFile = ErrStateFile
+
+// DeletedTopics reads the note of deleted topics in a store directory: the position up to which the records of each are
+// not to be dispatched again. Errors: fs.ErrNotExist, ErrStateFile, or the one of the disk.
+func DeletedTopics(fsys vfs.FS, root string) (map[string]int64, error) {
+	if _, err := fsys.Stat(filepath.Join(root, ownDir, deletedName)); err != nil {
+		return nil, err
+	}
+	var d deletedTopics
+	if err := d.load(fsys, root); err != nil {
+		return nil, err
+	}
+	return d.mu.upTo, nil
+}
+
+// CheckStopNote reads the note of the last orderly stop in a store directory. Errors as those of DeletedTopics.
+func CheckStopNote(fsys vfs.FS, root string) error {
+	b, err := readState(fsys, filepath.Join(root, ownDir, stopName), stopHead)
+	if err != nil {
+		return err
+	}
+	_, err = decodeCleanStop(b)
+	return err
+}
 
 // writeState makes a state file durable.
 func writeState(fsys vfs.FS, path, head string, body []byte) error {

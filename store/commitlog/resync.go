@@ -182,6 +182,9 @@ func lacksSector(rec message.View, at int64) bool {
 	return false
 }
 
+// LacksSector reports whether recovery takes a record, at a place in its file, for torn: see lacksSector.
+func LacksSector(rec message.View, at int64) bool { return lacksSector(rec, at) }
+
 // sealed reports whether a record carries the right checksum of all of it.
 func sealed(rec message.View) bool {
 	if !message.HasPropCRC(rec) {

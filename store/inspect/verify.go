@@ -1,0 +1,251 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mqx/message"
+	"mqx/store"
+)
+
+// VerifyOptions say how to verify. The zero value is right.
+type VerifyOptions struct {
+	// Workers is the number of log files, and then of queues, that are looked at at the same time; 0 means one for each
+	// processor, at most 4.
+	Workers int
+	// DelayLevels is messageDelayLevel; empty means Apache's default. Levels that all records agree on are taken as they are.
+	DelayLevels string
+	// NoIndex leaves the index out, for brokers with messageIndexEnable=false.
+	NoIndex bool
+	// LogFileSize is mappedFileSizeCommitLog, for a log of one file that may have been cut. 0 means: as found.
+	LogFileSize int64
+	// OnProgress is told how many bytes of how many have been read, from several goroutines.
+	OnProgress func(done, total int64)
+}
+
+const maxVerifyWorkers = 4
+
+// verifier is one run of Verify.
+type verifier struct {
+	d     *Dir
+	o     VerifyOptions
+	ctx   context.Context //nolint:containedctx // of one call of Verify
+	found findings
+
+	live, dirty bool // somebody has it open; it was not closed
+	ckpt        store.Checkpoint
+	hasCkpt     bool
+	ckptWrong   bool
+	deleted     map[string]int64 // mqx's note: topics whose records below a position are gone
+	topics      map[string]bool  // of topics.json; nil when it cannot be read
+	ownUnits    bool             // mqx wrote here: units may be up to a second behind
+	began       time.Time
+
+	fileSize int64
+	logMin   int64
+	logEnd   int64
+	logParts []*logFile
+	breaks   []*logBreak // by position, once the log is read
+	maxStore int64       // newest store time in the log
+
+	queues *queueTable
+	index  *indexCheck
+	delays delayTable
+
+	done, total atomic.Int64
+	records     int64
+	unseen      map[string]int64 // records of topics that are gone
+	units       atomic.Int64
+	below       atomic.Int64
+	fillers     atomic.Int64
+}
+
+// Verify reads all of the directory and says what does not agree. It changes nothing and takes no lock; what a broker
+// appends meanwhile is not looked at. Errors are those of the disk, and of the context.
+func Verify(ctx context.Context, d *Dir, o VerifyOptions) (*Report, error) {
+	if o.Workers <= 0 {
+		o.Workers = min(runtime.GOMAXPROCS(0), maxVerifyWorkers)
+	}
+	v := &verifier{
+		d: d, o: o, ctx: ctx, live: d.in.Locked, dirty: !d.in.Clean(), began: d.o.Clock.Now(),
+		unseen: map[string]int64{},
+	}
+	if err := v.run(); err != nil {
+		return nil, fmt.Errorf("cannot verify store %q: %w", d.root, err)
+	}
+	r := &Report{
+		InUse: d.in, LogMin: v.logMin, LogEnd: v.logEnd, LogFileSize: v.fileSize, Records: v.records,
+		Units: v.units.Load(), Below: v.below.Load(), Entries: v.index.total, Bytes: v.done.Load(), v: v,
+	}
+	r.Findings, r.Total = v.found.sorted()
+	return r, nil
+}
+
+func (v *verifier) run() error {
+	steps := []func() error{
+		v.prepare,
+		func() error { return v.index.prepare() },
+		v.readLog,
+		v.settleLog,
+		v.readQueues,
+		func() error { return v.index.settle() },
+		v.reportBreaks,
+		v.checkConfig,
+		v.checkCheckpoint,
+		v.notes,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare reads what has to be known before the log is read.
+func (v *verifier) prepare() error {
+	var err error
+	if v.ckpt, v.hasCkpt, err = v.d.Checkpoint(); err != nil {
+		return err
+	}
+	if v.deleted, err = store.DeletedTopics(v.d.fs, v.d.root); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, store.ErrStateFile) {
+			return err
+		}
+		v.found.add(&Finding{
+			Kind: FindState, File: "mqx/deleted-topics", Offset: -1, Phys: -1, Messages: -1,
+			What: "the note of deleted topics cannot be read: " + err.Error(), Mend: "move it away; records of topics that are not in topics.json are not brought back", Derived: true,
+		})
+	}
+	if err := store.CheckStopNote(v.d.fs, v.d.root); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if !errors.Is(err, store.ErrStateFile) {
+			return err
+		}
+		v.found.add(&Finding{
+			Kind: FindState, File: "mqx/stopped", Offset: -1, Phys: -1, Messages: 0,
+			What: "the note of the last stop cannot be read: " + err.Error(), Mend: "remove it; the next start searches the log instead", Derived: true,
+		})
+	}
+	if err := v.readTopics(); err != nil {
+		return err
+	}
+	v.ownUnits = v.d.Has(KindMQX)
+	if err := v.delays.init(v.o.DelayLevels); err != nil {
+		return err
+	}
+	if err := v.prepareLog(); err != nil {
+		return err
+	}
+	v.index = &indexCheck{v: v}
+	v.queues, err = newQueueTable(v)
+	return err
+}
+
+// progress counts bytes of the log that were read.
+func (v *verifier) progress(n int64) {
+	done := v.done.Add(n)
+	if v.o.OnProgress != nil {
+		v.o.OnProgress(done, max(v.total.Load(), done))
+	}
+}
+
+// inParallel calls f for the numbers below n, workers at a time, and ends at the first error.
+func inParallel(workers, n int, f func(i int) error) error {
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for failed.Load() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := f(i); err != nil {
+					failed.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// gone reports whether the records of a topic at a position are not to have queues: the topic was deleted.
+func (v *verifier) gone(topic string, phys int64) bool {
+	return phys < v.deleted[topic]
+}
+
+// notes says what is right and worth knowing.
+func (v *verifier) notes() error {
+	note := func(kind FindingKind, messages int64, format string, args ...any) {
+		v.found.add(&Finding{Kind: kind, Note: true, Offset: -1, Phys: -1, Messages: messages, What: fmt.Sprintf(format, args...)})
+	}
+	switch {
+	case v.live:
+		note(FindInUse, -1, "a broker (pid %d) works on the directory; what it appended meanwhile was not looked at", v.d.in.PID)
+	case v.dirty:
+		note(FindDirty, -1, "the last broker did not close the directory (abort is there); the next start reads the end of the log again")
+	}
+	total := int64(0)
+	for _, n := range v.unseen {
+		total += n
+	}
+	if total > 0 {
+		note(FindRecordsUnseen, total, "%d records belong to %d topics that were deleted, or to queues of an earlier topic of the same name", total, len(v.unseen))
+	}
+	if n := v.fillers.Load(); n > 0 {
+		note(FindFillers, n, "%d queue offsets are marked as having no record", n)
+	}
+	for _, k := range v.d.Foreign() {
+		v.found.add(&Finding{Kind: FindKind, Note: true, File: k.Path, Offset: -1, Phys: -1, Messages: -1, What: k.What + " are not looked into"})
+	}
+	return nil
+}
+
+// fields are the properties of a record that queues and index depend on.
+type fields struct {
+	uniq, keys, tags, delay, innerNum, lmq, lmqOffsets []byte
+	each                                               func(name, value []byte) bool
+}
+
+func newFields() *fields {
+	p := &fields{}
+	p.each = func(name, value []byte) bool {
+		if len(value) == 0 {
+			return true
+		}
+		switch string(name) {
+		case message.PropUniqKey:
+			p.uniq = value
+		case message.PropKeys:
+			p.keys = value
+		case message.PropTags:
+			p.tags = value
+		case message.PropDelay:
+			p.delay = value
+		case message.PropInnerNum:
+			p.innerNum = value
+		case message.PropInnerMultiDispatch:
+			p.lmq = value
+		case message.PropInnerMultiQueueOffset:
+			p.lmqOffsets = value
+		}
+		return true
+	}
+	return p
+}
+
+func (p *fields) read(props []byte) {
+	p.uniq, p.keys, p.tags, p.delay, p.innerNum, p.lmq, p.lmqOffsets = nil, nil, nil, nil, nil, nil, nil
+	message.EachProperty(props, p.each)
+}

@@ -1,0 +1,509 @@
+package inspect
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"mqx/message"
+	"mqx/store/commitlog"
+)
+
+// logFile is one file of the log and what its pass found.
+type logFile struct {
+	File
+	nominal int64 // where it should end
+	expired bool  // went away meanwhile
+	foreign bool  // is no part of the log
+	skip    bool  // has no records of its own: foreign, misplaced or empty
+	carries int64 // misplaced: the position that its first record carries
+
+	records, lastEnd, last, lastStore, maxStore int64
+	end                                         End
+	breaks                                      []*logBreak
+}
+
+// logBreak is a range of the log without readable records, and what was lost there.
+type logBreak struct {
+	kind     FindingKind
+	from, to int64
+	path     string
+	file     int64 // start of the file of from
+	why      error
+	lost     []lostRecord // units that point there
+	heads    []lostRecord // records whose frame is whole
+	entries  bool         // the index points there
+	short    *Finding     // the last file ends too early
+}
+
+// lostRecord is a record that cannot be read, as its unit or its head describes it.
+type lostRecord struct {
+	key    QueueKey
+	offset int64 // queue offset
+	count  int32 // messages
+	n      int64 // number of the unit, -1 for none
+	phys   int64
+	size   int32
+}
+
+func (v *verifier) prepareLog() error {
+	v.fileSize = v.d.log.FileSize()
+	files := v.d.log.Files()
+	if v.o.LogFileSize > 0 {
+		v.fileSize = v.o.LogFileSize
+	}
+	for i, f := range files {
+		p := &logFile{File: f, nominal: f.Start + v.fileSize, last: -1}
+		if i+1 < len(files) && files[i+1].Start > f.Start {
+			p.nominal = min(p.nominal, files[i+1].Start)
+		}
+		if len(files) == 1 {
+			p.nominal = max(p.nominal, f.End())
+		}
+		if f.Start%max(v.fileSize, 1) != 0 && (f.Size != v.fileSize || (i > 0 && files[i-1].End() > f.Start)) {
+			p.skip, p.foreign = true, true
+			v.foreign(f.Path, "its name is no position where a file of this log begins")
+		}
+		v.logParts = append(v.logParts, p)
+		v.total.Add(min(f.Size, v.fileSize))
+	}
+	for _, name := range v.d.log.Others() {
+		v.foreign(filepath.Join(v.d.log.Dirs()[0], name), "its name is that of no log file; Apache's broker does not start on it")
+	}
+	if i := slices.IndexFunc(v.logParts, func(p *logFile) bool { return !p.foreign }); i >= 0 {
+		v.logMin = v.logParts[i].Start
+	}
+	return nil
+}
+
+func (v *verifier) foreign(path, why string) {
+	v.found.add(&Finding{
+		Kind: FindForeign, File: v.d.Rel(path), Offset: -1, Phys: -1, Messages: 0, What: "this is no part of the store: " + why,
+		Mend: "move it to mqx/salvage", Derived: true,
+	})
+}
+
+// readLog reads all files of the log, several at a time.
+func (v *verifier) readLog() error {
+	return inParallel(v.o.Workers, len(v.logParts), func(i int) error {
+		p := v.logParts[i]
+		if p.skip {
+			return nil
+		}
+		w := newLogWorker(v, p)
+		err := w.run()
+		if errors.Is(err, fs.ErrNotExist) && v.live {
+			p.expired = true
+			return nil
+		}
+		return err
+	})
+}
+
+// logWorker reads one file of the log and compares its records with queues and index.
+type logWorker struct {
+	v     *verifier
+	p     *logFile
+	props *fields
+	cur   queueCursors
+	sums  indexSums
+
+	lastTopic []byte
+	lastID    int32
+	lastQueue *vqueue
+}
+
+func newLogWorker(v *verifier, p *logFile) *logWorker {
+	return &logWorker{v: v, p: p, props: newFields(), cur: newQueueCursors(v), sums: v.index.newSums()}
+}
+
+func (w *logWorker) run() error {
+	p, v := w.p, w.v
+	if p.Size == 0 {
+		p.skip = true // settleLog says what is wrong
+		return nil
+	}
+	if carries, other := w.misplaced(); other {
+		p.skip, p.carries = true, carries
+		return nil
+	}
+	end, err := v.d.log.Walk(v.ctx, WalkOptions{
+		From: p.Start, To: p.nominal, VerifyBody: true, VerifyProp: true, OnRead: v.progress,
+		OnBreak: func(b Break) error {
+			w.broken(b)
+			return nil
+		},
+	}, w.record)
+	if err != nil {
+		return err
+	}
+	p.end = end
+	v.index.addSums(w.sums)
+	return w.cur.err
+}
+
+// misplaced reports whether the file begins with a whole record of another file's beginning.
+func (w *logWorker) misplaced() (carries int64, yes bool) {
+	p, l := w.p, w.v.d.log
+	size, why, err := l.frame(p.File, p.Start, p.End())
+	if err != nil || why != nil || size > maxHeldRecord {
+		return 0, false
+	}
+	b := make([]byte, size)
+	if l.ReadAt(b, p.Start) != nil {
+		return 0, false
+	}
+	rec, why := message.ParseView(b, message.DecodeOptions{VerifyBodyCRC: true})
+	if why != nil {
+		return 0, false
+	}
+	at := rec.PhysicalOffset()
+	return at, at != p.Start && w.v.fileSize > 0 && at%w.v.fileSize == 0
+}
+
+// maxHeldRecord is the longest record that is taken for one.
+const maxHeldRecord = 32 << 20
+
+func (w *logWorker) broken(b Break) {
+	if b.Kind == BreakHole {
+		return // between files: settleLog sees it
+	}
+	x := &logBreak{kind: FindLogRot, from: b.From, to: b.To, path: b.Path, file: w.p.Start, why: b.Err}
+	if b.Kind == BreakTorn {
+		x.kind = FindLogTorn
+	}
+	if b.Record != nil {
+		x.heads = append(x.heads, headOf(b.Record, b.From))
+	}
+	w.p.breaks = append(w.p.breaks, x)
+}
+
+func headOf(rec message.View, off int64) lostRecord {
+	return lostRecord{
+		key:    QueueKey{Topic: string(rec.Topic()), ID: rec.QueueID(), Batch: rec.SysFlag()&message.FlagInnerBatch != 0},
+		offset: rec.QueueOffset(), count: 1, n: -1, phys: off, size: rec.Size(),
+	}
+}
+
+var errSector = errors.New("a sector of the properties was never written")
+
+// record compares one record with its units and entries.
+func (w *logWorker) record(off int64, rec message.View) error {
+	p := w.p
+	if commitlog.LacksSector(rec, off-p.Start) {
+		w.broken(Break{Kind: BreakRot, From: off, To: off + int64(len(rec)), Path: p.Path, Err: errSector, Record: rec})
+		return nil
+	}
+	storeTime := rec.StoreTimestamp()
+	p.records++
+	p.last, p.lastEnd, p.lastStore, p.maxStore = off, off+int64(len(rec)), storeTime, max(p.maxStore, storeTime)
+	tx := rec.Transaction()
+	w.props.read(rec.Properties())
+	if tx != message.TransactionPrepared && tx != message.TransactionRollback {
+		if err := w.units(off, rec); err != nil {
+			return err
+		}
+	}
+	if tx != message.TransactionRollback {
+		w.sums.record(off, rec, w.props)
+	}
+	return nil
+}
+
+// units compares a record with the unit of its queue, and with those of the light queues that it names.
+func (w *logWorker) units(off int64, rec message.View) error {
+	topic, id := rec.Topic(), rec.QueueID()
+	q := w.lastQueue
+	if q == nil || id != w.lastID || !bytes.Equal(topic, w.lastTopic) {
+		var err error
+		batch := rec.SysFlag()&message.FlagInnerBatch != 0 && len(w.props.innerNum) > 0
+		if q, err = w.v.queues.of(topic, id, batch); err != nil {
+			return err
+		}
+		w.lastTopic, w.lastID, w.lastQueue = append(w.lastTopic[:0], topic...), id, q
+	}
+	e := expected{phys: off, size: rec.Size(), storeTime: rec.StoreTimestamp(), offset: rec.QueueOffset(), count: 1}
+	e.tagsCode, e.level = w.tagsCode(topic)
+	if q.key.Batch && len(w.props.innerNum) > 0 {
+		if n, err := strconv.ParseInt(string(w.props.innerNum), 10, 16); err == nil && n > 0 {
+			e.count = int32(n)
+		}
+	}
+	if err := w.cur.compare(q, e); err != nil {
+		return err
+	}
+	if len(w.props.lmq) == 0 || len(w.props.lmqOffsets) == 0 {
+		return nil
+	}
+	names, offsets := w.props.lmq, w.props.lmqOffsets
+	for len(names) > 0 && len(offsets) > 0 {
+		var name, at []byte
+		name, names, _ = bytes.Cut(names, []byte{','})
+		at, offsets, _ = bytes.Cut(offsets, []byte{','})
+		n, err := strconv.ParseInt(string(at), 10, 64)
+		if err != nil || !message.IsLMQ(string(name)) {
+			continue
+		}
+		q, err := w.v.queues.of(name, 0, false)
+		if err != nil {
+			return err
+		}
+		e.offset = n
+		if err := w.cur.compare(q, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tagsCode is what the unit of the record carries: the hash of the tags, or with a level the time of delivery.
+func (w *logWorker) tagsCode(topic []byte) (code int64, level int) {
+	if string(topic) == message.TopicSchedule && len(w.props.delay) > 0 {
+		if n, err := strconv.Atoi(string(w.props.delay)); err == nil {
+			return 0, max(n, 1)
+		}
+	}
+	if len(w.props.tags) == 0 {
+		return 0, 0
+	}
+	return message.TagsCode(w.props.tags), 0
+}
+
+// settleLog puts the passes over the files together: where the log ends, and which ranges of it cannot be read.
+func (v *verifier) settleLog() error {
+	parts := v.present()
+	last := -1 // the last file with a record
+	for i, p := range parts {
+		v.records += p.records
+		v.maxStore = max(v.maxStore, p.maxStore)
+		if p.records > 0 {
+			last = i
+		}
+	}
+	if len(parts) > 0 {
+		v.logMin = parts[0].Start
+		v.logEnd = v.logMin
+	}
+	for i := range parts {
+		v.settleFile(parts, i, last)
+	}
+	slices.SortFunc(v.breaks, func(a, b *logBreak) int { return int(min(max(a.from-b.from, -1), 1)) })
+	return nil
+}
+
+// present are the files of the log that are still there. The first ones may have expired.
+func (v *verifier) present() []*logFile {
+	return slices.DeleteFunc(slices.Clone(v.logParts), func(p *logFile) bool { return p.expired || p.foreign })
+}
+
+func (v *verifier) heldElsewhere(p *logFile) bool {
+	return p.skip && slices.ContainsFunc(v.logParts, func(o *logFile) bool { return o.Start == p.carries && !o.skip && o.records > 0 })
+}
+
+func (v *verifier) settleFile(parts []*logFile, i, last int) {
+	p := parts[i]
+	if i > 0 && parts[i-1].nominal < p.Start && i <= max(last, 0) {
+		prev := parts[i-1]
+		v.breaks = append(v.breaks, &logBreak{
+			kind: FindLogHole, from: prev.nominal, to: p.Start, file: prev.nominal,
+			path: filepath.Join(filepath.Dir(p.Path), FileName(prev.nominal)),
+		})
+	}
+	switch {
+	case p.Size == 0:
+		v.emptyFile(p, i > last)
+		return
+	case p.skip:
+		v.misplacedFile(p)
+		return
+	}
+	v.breaks = append(v.breaks, v.inner(p, i < last)...)
+	v.fileLength(p, i < last)
+	switch {
+	case i < last || (i == last && p.end.Blanks > 0):
+		v.logEnd = p.nominal
+	case i == last:
+		v.logEnd = p.lastEnd
+	}
+}
+
+// inner are the breaks of one file. In a file with others behind it whatever follows the last record belongs to the log.
+func (v *verifier) inner(p *logFile, more bool) []*logBreak {
+	out := p.breaks
+	open := p.end.Reason == EndOfData || p.end.Reason == EndTorn
+	if n := len(out); n > 0 && out[n-1].kind == FindLogTorn {
+		if more {
+			out[n-1].kind, out[n-1].to = FindLogRot, p.nominal
+		} else if v.live {
+			return out[:n-1] // it is being written
+		}
+	} else if more && open {
+		out = append(out, &logBreak{kind: FindLogRot, from: p.end.Offset, to: p.nominal, path: p.Path, file: p.Start, why: errZeros})
+	}
+	return out
+}
+
+func (v *verifier) emptyFile(p *logFile, atEnd bool) {
+	f := &Finding{Kind: FindLogEmpty, File: v.d.Rel(p.Path), Offset: 0, Phys: p.Start, What: "the file has no bytes"}
+	if atEnd {
+		if v.live {
+			return // it is being made
+		}
+		f.Mend, f.Derived = "remove it", true
+		v.found.add(f)
+		return
+	}
+	b := &logBreak{kind: FindLogRot, from: p.Start, to: p.nominal, path: p.Path, file: p.Start, why: ErrEmptyFile}
+	v.breaks = append(v.breaks, b)
+}
+
+func (v *verifier) misplacedFile(p *logFile) {
+	b := &logBreak{kind: FindLogMisplaced, from: p.Start, to: p.nominal, path: p.Path, file: p.Start, why: placeError(p.carries)}
+	v.breaks = append(v.breaks, b)
+}
+
+// fileLength says when a file has another length than the others. What a short file held behind its end is a range without
+// records.
+func (v *verifier) fileLength(p *logFile, more bool) {
+	want := v.fileSize
+	if len(v.logParts) == 1 && v.o.LogFileSize == 0 && p.Size%sizeUnit != 0 {
+		want = nextSize(p.Size)
+	}
+	if p.Size == want || (v.live && !more) {
+		return
+	}
+	f := &Finding{
+		Kind: FindLogSize, File: v.d.Rel(p.Path), Offset: p.Size, Phys: p.End(), Derived: true,
+		What: fmt.Sprintf("the file has %d bytes, those of this log have %d; Apache's broker does not start on it", p.Size, want),
+	}
+	if p.Size > want {
+		f.Mend = fmt.Sprintf("keep what is behind byte %d in mqx/salvage and cut it", want)
+		v.found.add(f)
+		return
+	}
+	f.Mend = fmt.Sprintf("fill it up with zeros to %d bytes", want)
+	f.size = want
+	if more {
+		v.found.add(f) // what was there is a range of its own
+		return
+	}
+	if n := len(v.breaks); n > 0 && v.breaks[n-1].kind == FindLogTorn && v.breaks[n-1].file == p.Start {
+		v.breaks[n-1].to, v.breaks[n-1].short = p.Start+want, f
+		return
+	}
+	from := p.lastEnd
+	if p.records == 0 {
+		from = p.Start
+	}
+	v.breaks = append(v.breaks, &logBreak{kind: FindLogSize, from: from, to: p.Start + want, path: p.Path, file: p.Start, short: f})
+}
+
+// sizeUnit is what the size of a lone log file must be a multiple of to be taken for the size of the files.
+const sizeUnit = 4096
+
+// nextSize is the least power of two that a file was probably made with.
+func nextSize(size int64) int64 {
+	n := int64(sizeUnit)
+	for n < size {
+		n *= 2
+	}
+	return n
+}
+
+// breakAt is the range without records that holds a position.
+func (v *verifier) breakAt(phys int64) *logBreak {
+	i, ok := slices.BinarySearchFunc(v.breaks, phys, func(b *logBreak, phys int64) int {
+		switch {
+		case b.to <= phys:
+			return -1
+		case b.from > phys:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		return nil
+	}
+	return v.breaks[i]
+}
+
+// reportBreaks makes a finding of each range, with what its units say was there.
+func (v *verifier) reportBreaks() error {
+	for _, b := range v.breaks {
+		f := &Finding{Kind: b.kind, File: v.d.Rel(b.path), Offset: b.from - b.file, Phys: b.from, log: b}
+		switch b.kind {
+		case FindLogHole:
+			f.What = fmt.Sprintf("the log from %d to %d is missing", b.from, b.to)
+			f.Mend = "put records in its place that hold the queue offsets and nothing else"
+		case FindLogTorn:
+			f.What = fmt.Sprintf("the log ends in %d bytes that are no whole record (%v)", b.to-b.from, b.why)
+			f.Mend = "keep them in mqx/salvage and cut them"
+		case FindLogMisplaced:
+			p := v.partAt(b.file)
+			f.What = fmt.Sprintf("the file holds the log from %d on, not from %d", p.carries, b.from)
+			f.Mend, f.Derived = fmt.Sprintf("rename it to %s", FileName(p.carries)), true
+			if v.heldElsewhere(p) {
+				f.Mend = "move it to mqx/salvage: the log from there on is whole"
+			}
+		default:
+			f.What = fmt.Sprintf("%d bytes up to %d hold no readable record (%v)", b.to-b.from, b.to, b.why)
+			f.Mend = "keep them in mqx/salvage and put a record in their place that holds the queue offset and nothing else"
+		}
+		if b.short != nil {
+			if b.kind == FindLogTorn {
+				b.short.What += fmt.Sprintf(", and it ends in a record that is not whole, at %d (%v)", b.from, b.why)
+				b.short.Mend = "keep the record that is not whole in mqx/salvage, and " + b.short.Mend
+				b.short.Derived = false
+			}
+			f, b.short.log = b.short, b
+		}
+		f.Affected, f.Messages = affectedOf(b)
+		if b.kind == FindLogSize {
+			f.Derived, f.Messages = len(b.lost) == 0, max(f.Messages, 0)
+		}
+		v.found.add(f)
+	}
+	return nil
+}
+
+func (v *verifier) partAt(start int64) *logFile {
+	for _, p := range v.logParts {
+		if p.Start == start {
+			return p
+		}
+	}
+	return nil
+}
+
+// affectedOf groups what was lost in a range by queue.
+func affectedOf(b *logBreak) ([]Affected, int64) {
+	spans := map[QueueKey][]span{}
+	lost := b.lost
+	if len(lost) == 0 {
+		lost = b.heads
+	}
+	total := int64(0)
+	for _, l := range lost {
+		spans[l.key] = append(spans[l.key], span{l.offset, l.offset + int64(l.count)})
+		total += int64(l.count)
+	}
+	if total == 0 {
+		return nil, -1
+	}
+	return affectedSpans(spans), total
+}
+
+func affectedSpans(spans map[QueueKey][]span) []Affected {
+	var out []Affected
+	for k, list := range spans {
+		for _, s := range mergeRanges(list) {
+			out = append(out, Affected{k.Topic, k.ID, s.from, s.to, s.to - s.from})
+		}
+	}
+	slices.SortFunc(out, compareAffected)
+	return out[:min(len(out), maxAffected)]
+}
