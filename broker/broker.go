@@ -145,8 +145,8 @@ func New(cfg Config) (*Broker, error) {
 	b.producers, b.consumers = newProducerTable(), newConsumerTable()
 	b.locks = newQueueLocks(b.now)
 	b.hold = newHold(time.Now, cfg.MaxParkedPulls)
-	b.woken = newWokenPulls(b.pull)
 	b.classes = newClasses(&cfg)
+	b.woken = newWokenPulls(b.classes.vip, b.pull)
 	b.sendHandler = b.handleSend
 	b.delays = newDelayService(b, delayConfig{
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
@@ -291,6 +291,9 @@ func (b *Broker) newServer(port int, vip bool, limits *server.Limits) (*server.S
 	sc := b.cfg().serverConfig(port, limits, b.log)
 	sc.OnOpen, sc.OnClose = b.connOpened, func(c *server.Conn, _ error) { b.connClosed(c) }
 	sc.OnWritable = func(c *server.Conn) { b.hold.Writable(c.ID()) }
+	if vip {
+		sc.Precedence = b.classes.vip
+	}
 	return server.New(sc, b.mux(vip))
 }
 

@@ -1,34 +1,34 @@
 package broker
 
-import (
-	"time"
-
-	"mqx/remoting/server"
-)
+import "mqx/remoting/server"
 
 // classes are the request classes, shared by the main and the VIP port.
 type classes struct {
 	send, pull, litePull, query, admin, client, heartbeat *server.Class
+	// vip is what the VIP port has over pulls.
+	vip *server.Precedence
 }
 
 // maxSendBatch bounds the sends that go to the store in one call.
 const maxSendBatch = 256
 
 func newClasses(c *Config) *classes {
-	class := func(name string, workers, queue int, wait time.Duration, batch int) *server.Class {
+	vip := server.NewPrecedence()
+	class := func(cfg server.ClassConfig) *server.Class {
 		if !c.FastFailure {
-			wait = 0
+			cfg.MaxWait = 0
 		}
-		return server.NewClass(server.ClassConfig{Name: name, Workers: workers, Queue: queue, MaxWait: wait, MaxBatch: batch})
+		return server.NewClass(cfg)
 	}
 	return &classes{
-		send:      class("send", c.SendThreads, c.SendQueue, c.SendWait, maxSendBatch),
-		pull:      class("pull", c.PullThreads, c.PullQueue, c.PullWait, 0),
-		litePull:  class("litePull", c.LitePullThreads, c.LitePullQueue, c.LitePullWait, 0),
-		query:     class("query", c.QueryThreads, c.QueryQueue, 0, 0),
-		admin:     class("admin", c.AdminThreads, c.AdminQueue, c.AdminWait, 0),
-		client:    class("client", c.ClientThreads, c.ClientQueue, 0, 0),
-		heartbeat: class("heartbeat", c.HeartbeatThreads, c.HeartbeatQueue, c.HeartbeatWait, 0),
+		vip:       vip,
+		send:      class(server.ClassConfig{Name: "send", Workers: c.SendThreads, Queue: c.SendQueue, MaxWait: c.SendWait, MaxBatch: maxSendBatch}),
+		pull:      class(server.ClassConfig{Name: "pull", Workers: c.PullThreads, Queue: c.PullQueue, MaxWait: c.PullWait, StepsBackFor: vip}),
+		litePull:  class(server.ClassConfig{Name: "litePull", Workers: c.LitePullThreads, Queue: c.LitePullQueue, MaxWait: c.LitePullWait, StepsBackFor: vip}),
+		query:     class(server.ClassConfig{Name: "query", Workers: c.QueryThreads, Queue: c.QueryQueue}),
+		admin:     class(server.ClassConfig{Name: "admin", Workers: c.AdminThreads, Queue: c.AdminQueue, MaxWait: c.AdminWait}),
+		client:    class(server.ClassConfig{Name: "client", Workers: c.ClientThreads, Queue: c.ClientQueue}),
+		heartbeat: class(server.ClassConfig{Name: "heartbeat", Workers: c.HeartbeatThreads, Queue: c.HeartbeatQueue, MaxWait: c.HeartbeatWait}),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 // that answer them: the dispatcher and the event loops must not read messages.
 type wokenPulls struct {
 	run func(r *server.Request, first bool)
+	vip *server.Precedence
 	mu  struct {
 		sync.Mutex
 		queue []wokenPull
@@ -24,8 +25,8 @@ type wokenPull struct {
 	first bool
 }
 
-func newWokenPulls(run func(*server.Request, bool)) *wokenPulls {
-	w := &wokenPulls{run: run}
+func newWokenPulls(vip *server.Precedence, run func(*server.Request, bool)) *wokenPulls {
+	w := &wokenPulls{run: run, vip: vip}
 	w.more.L = &w.mu
 	return w
 }
@@ -76,6 +77,6 @@ func (w *wokenPulls) work() {
 			w.mu.queue = nil
 		}
 		w.mu.Unlock()
-		w.run(p.req, p.first)
+		w.vip.StepBack(func() { w.run(p.req, p.first) })
 	}
 }

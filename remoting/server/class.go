@@ -32,6 +32,9 @@ type ClassConfig struct {
 	MaxWait time.Duration
 	// MaxBatch bounds the requests of one call of a batch handler, default 256.
 	MaxBatch int
+	// StepsBackFor makes the class go slower while a preferred server is used;
+	// nil: it never does.
+	StepsBackFor *Precedence
 }
 
 // Class is a bounded queue of requests and the workers that serve it. Several

@@ -66,6 +66,9 @@ type Config struct {
 	// Serialize is the header encoding of everything that the server writes;
 	// the encoding of a request is never mirrored.
 	Serialize remoting.Serialize
+	// Precedence is told of every request, so that the classes of other servers
+	// step back; nil: this server is not preferred.
+	Precedence *Precedence
 	// TLS says what happens to a connection that starts with a TLS handshake.
 	TLS TLSConfig
 	// Logger, default slog.Default().

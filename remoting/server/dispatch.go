@@ -82,6 +82,9 @@ func (c *Conn) feed(t *turn, data []byte) (err error) {
 func (t *turn) begin() {
 	t.now = time.Now()
 	t.gen = t.scope.open()
+	if p := t.srv.cfg.Precedence; p != nil {
+		p.mark(t.now)
+	}
 	t.full = t.srv.gauges.inbound.Load() > t.srv.cfg.InboundTotal
 }
 

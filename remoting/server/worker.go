@@ -17,7 +17,7 @@ func newWorker(c *Class) *worker { return &worker{class: c} }
 
 func (w *worker) run() {
 	for w.take() {
-		w.serve()
+		w.class.cfg.StepsBackFor.StepBack(w.serve)
 	}
 }
 
@@ -42,7 +42,7 @@ func (w *worker) take() bool {
 	switch {
 	case rt.batch != nil:
 		limit = c.cfg.MaxBatch
-	case w.pace > 0 && w.pace < quick:
+	case w.pace > 0 && w.pace < quick && !c.cfg.StepsBackFor.Wanted():
 		limit = quickBatch
 	}
 	for len(w.taken) < limit {
