@@ -1,6 +1,7 @@
 package delay
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -108,25 +109,30 @@ func (q *Queue) wait(u Unit, maxOffset int64, now Moment) time.Duration {
 	if left <= 0 {
 		return 0
 	}
-	if q.delay >= 0 && left > q.delay.Milliseconds() {
-		q.mark(maxOffset, now.Mono)
-	}
 	wait := time.Duration(math.MaxInt64)
 	if left < math.MaxInt64/int64(time.Millisecond) {
 		wait = time.Duration(left) * time.Millisecond
 	}
-	if i, _ := slices.BinarySearchFunc(q.marks, u.Offset+1, func(m mark, off int64) int { return int(max(-1, min(1, m.before-off))) }); i < len(q.marks) {
+	if q.delay >= 0 && left > q.delay.Milliseconds() {
+		q.mark(maxOffset, now.Mono)
+		wait = min(wait, q.delay+q.markEvery()) // it is marked by then
+	}
+	i, _ := slices.BinarySearchFunc(q.marks, u.Offset+1, func(m mark, off int64) int { return cmp.Compare(m.before, off) })
+	if i < len(q.marks) {
 		wait = min(wait, q.marks[i].at+q.delay-now.Mono)
 	}
 	return max(0, wait)
 }
+
+// markEvery is the least time between two marks.
+func (q *Queue) markEvery() time.Duration { return max(markEvery, q.delay/markParts) }
 
 // mark notes that everything before an offset is in the queue now.
 func (q *Queue) mark(before int64, now time.Duration) {
 	q.marks = slices.DeleteFunc(q.marks, func(m mark) bool { return m.before <= q.next })
 	if n := len(q.marks); n > 0 {
 		last := q.marks[n-1]
-		if n >= maxMarks || last.before >= before || now-last.at < max(markEvery, q.delay/markParts) {
+		if n >= maxMarks || last.before >= before || now-last.at < q.markEvery() {
 			return
 		}
 	}
@@ -158,7 +164,7 @@ func (q *Queue) Settled(offset int64) {
 }
 
 func (q *Queue) find(offset int64) (int, bool) {
-	return slices.BinarySearchFunc(q.retry, offset, func(f failure, off int64) int { return int(max(-1, min(1, f.unit.Offset-off))) })
+	return slices.BinarySearchFunc(q.retry, offset, func(f failure, off int64) int { return cmp.Compare(f.unit.Offset, off) })
 }
 
 // Retries are the messages to be tried again now, oldest first.
