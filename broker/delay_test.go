@@ -82,7 +82,7 @@ func TestDelayedMessage(t *testing.T) {
 	}
 	want := waiting
 	want.Topic, want.QueueID, want.QueueOffset, want.PhysicalOffset, want.StoreTimestamp, want.Size = []byte("T"), 3, 0, copied.PhysicalOffset, copied.StoreTimestamp, copied.Size
-	if d := cmp.Diff(want, copied, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); d != "" {
+	if d := cmp.Diff(want, copied, addrPorts); d != "" {
 		t.Error(d)
 	}
 	const props = "TAGS\x01a\x02UNIQ_KEY\x01K\x02MSG_REGION\x01DefaultRegion\x02TRACE_ON\x01true\x02CLUSTER\x01C\x02REAL_TOPIC\x01T\x02REAL_QID\x013\x02"
@@ -173,3 +173,5 @@ func TestDelayProgressIsCorrected(t *testing.T) {
 	man.Advance(time.Minute)
 	r.waitRecords("T", 0, 2)
 }
+
+var addrPorts = cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
