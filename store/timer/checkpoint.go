@@ -1,0 +1,144 @@
+package timer
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+
+	"mqx/internal/vfs"
+)
+
+const (
+	// CheckpointSize is how much of the file config/timercheck is used; it is also the body of GET_TIMER_CHECK_POINT.
+	CheckpointSize = 56
+	// checkpointBytes is the length of the file. What is used lies in one sector: a write in place is never torn.
+	checkpointBytes = 4096
+)
+
+// Checkpoint is the content of config/timercheck: how far the timer has come, durably.
+type Checkpoint struct {
+	ReadTime          int64 // ms: the oldest slot that has not been passed
+	LogFlushed        int64 // the wheel's file knows the units of the timer log before this position
+	QueueOffset       int64 // next offset of the timer topic
+	MasterQueueOffset int64 // the same of the master; on a master, its own
+	StateVersion      int64 // with the next two, the data version: it changes when something else does
+	Timestamp         int64
+	Counter           int64
+}
+
+func (c *Checkpoint) fields() [7]*int64 {
+	return [...]*int64{
+		&c.ReadTime, &c.LogFlushed, &c.QueueOffset, &c.MasterQueueOffset, &c.StateVersion, &c.Timestamp, &c.Counter,
+	}
+}
+
+// Append appends the bytes of the checkpoint.
+func (c Checkpoint) Append(dst []byte) []byte {
+	for _, f := range c.fields() {
+		dst = binary.BigEndian.AppendUint64(dst, uint64(*f))
+	}
+	return dst
+}
+
+// DecodeCheckpoint reads a checkpoint. The data version may be missing, as old versions wrote it. ok is false when the
+// bytes cannot be one.
+func DecodeCheckpoint(b []byte) (c Checkpoint, ok bool) {
+	if len(b) < 32 {
+		return c, false
+	}
+	for i, f := range c.fields() {
+		if len(b) < 8*i+8 {
+			break
+		}
+		*f = int64(binary.BigEndian.Uint64(b[8*i:]))
+	}
+	if c.ReadTime < 0 || c.LogFlushed < 0 || c.QueueOffset < 0 || c.MasterQueueOffset < 0 {
+		return Checkpoint{}, false
+	}
+	return c, true
+}
+
+// ReadCheckpoint reads config/timercheck of a store directory; ok is false when there is none that can be used.
+func ReadCheckpoint(fsys vfs.FS, root string) (c Checkpoint, ok bool, err error) {
+	b, err := readHead(fsys, checkpointPath(root), CheckpointSize)
+	if err != nil {
+		return c, false, fmt.Errorf("cannot read timer checkpoint: %w", err)
+	}
+	c, ok = DecodeCheckpoint(b)
+	return c, ok && c != Checkpoint{}, nil
+}
+
+// readHead reads up to n bytes; a missing file is empty.
+func readHead(fsys vfs.FS, path string, n int) ([]byte, error) {
+	f, err := fsys.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, n)
+	got, err := f.ReadAt(b, 0)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return b[:got], errors.Join(err, f.Close())
+}
+
+// progress is how far the timer has come as of now, in a file of mqx's own beside the checkpoint. It is written often and
+// not synced: after a killed process it spares repetitions. It holds only for a commit log that reaches to need.
+type progress struct {
+	readTime    int64 // the oldest slot that has not been passed
+	slotPos     int64 // the last unit of it that has been delivered, NoPos for none
+	queueOffset int64
+	need        int64 // position in the commit log behind what was stored for this
+}
+
+const (
+	progressMagic = 0x6d717874 // "mqxt"
+	progressSize  = 4 + 4*8 + 4
+)
+
+func (p progress) append(dst []byte) []byte {
+	be, start := binary.BigEndian, len(dst)
+	dst = be.AppendUint32(dst, progressMagic)
+	for _, v := range [...]int64{p.readTime, p.slotPos, p.queueOffset, p.need} {
+		dst = be.AppendUint64(dst, uint64(v))
+	}
+	return be.AppendUint32(dst, crc32.ChecksumIEEE(dst[start:]))
+}
+
+func decodeProgress(b []byte) (p progress, ok bool) {
+	be := binary.BigEndian
+	if len(b) < progressSize || be.Uint32(b) != progressMagic || be.Uint32(b[progressSize-4:]) != crc32.ChecksumIEEE(b[:progressSize-4]) {
+		return p, false
+	}
+	for i, f := range [...]*int64{&p.readTime, &p.slotPos, &p.queueOffset, &p.need} {
+		*f = int64(be.Uint64(b[4+8*i:]))
+	}
+	return p, p.readTime >= 0 && p.slotPos >= NoPos && p.queueOffset >= 0 && p.need >= 0
+}
+
+// openSized opens a file for writing in place, making it durably with a length when it is missing or shorter.
+func openSized(fsys vfs.FS, path, dir string, size int64) (vfs.File, error) {
+	f, err := fsys.OpenFile(path, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	now, err := f.Size()
+	if err == nil && now < size {
+		if err = f.Truncate(size); err == nil {
+			if err = f.Sync(); err == nil {
+				err = fsys.SyncDir(dir)
+			}
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,496 @@
+package timer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"mqx/internal/vfs"
+)
+
+// dayMs is a day.
+const dayMs = 24 * 3600 * 1000
+
+// PrecisionError says that messages wait in a wheel of another precision.
+type PrecisionError struct {
+	Found, Wanted int64 // ms
+	Slots         int   // with messages that wait
+}
+
+// Error says what to do.
+func (e *PrecisionError) Error() string {
+	return fmt.Sprintf("the timer wheel was written with timerPrecisionMs=%d and %d of its slots hold messages that wait; with %d they would not be found. Set it back to %d until they are delivered",
+		e.Found, e.Slots, e.Wanted, e.Found)
+}
+
+// Open loads wheel, log, checkpoint and metrics of a store directory and brings them into step with each other and with the
+// commit log, as docs/format/timer.md, "Recovery" says. What it repaired is in Findings.
+//
+// Errors: *PrecisionError, or that of the disk.
+func Open(cfg Config, o Origin) (*Timer, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	t := &Timer{cfg: cfg, slotPos: NoPos, snapMs: o.NowMs}
+	if err := t.load(o); err != nil {
+		return nil, errors.Join(err, t.abandon())
+	}
+	return t, nil
+}
+
+func (t *Timer) abandon() error {
+	if t.log == nil {
+		t.log = &files{}
+	}
+	return t.Close()
+}
+
+func (t *Timer) find(format string, args ...any) {
+	t.found = append(t.found, fmt.Sprintf(format, args...))
+}
+
+// load is a list of steps that each lean on those before.
+func (t *Timer) load(o Origin) error {
+	fsys, root := t.cfg.FS, t.cfg.Root
+	ckpt, known, err := ReadCheckpoint(fsys, root)
+	if err != nil {
+		return err
+	}
+	t.ckpt = ckpt
+	if t.log, err = openFiles(fsys, logDir(root), t.cfg.FileBytes); err != nil {
+		return err
+	}
+	if err := t.log.grow(); err != nil {
+		return fmt.Errorf("cannot open timer log: %w", err)
+	}
+	// 1. Where to go on: by the checkpoint, or by what was noted after it when the commit log has all of that.
+	read := ckpt.ReadTime
+	if !known {
+		read = max(0, t.cfg.Rules.Floor(o.NowMs)-7*dayMs*t.cfg.Rules.PrecisionMs/1000+blankSlots*t.cfg.Rules.PrecisionMs)
+	}
+	t.offset = min(ckpt.QueueOffset, max(ckpt.MasterQueueOffset, 0))
+	if p, ok, err := readProgress(fsys, root); err != nil {
+		return err
+	} else if ok && known && p.need <= o.LogEnd && p.readTime >= read && p.queueOffset >= t.offset {
+		read, t.slotPos, t.offset, t.need = p.readTime, p.slotPos, p.queueOffset, p.need
+	}
+	t.read = t.cfg.Rules.Floor(read)
+	if t.read != read {
+		t.slotPos = NoPos
+	}
+	// 2. The wheel as it was flushed.
+	from, usable, err := t.loadWheel(ckpt.LogFlushed)
+	if err != nil {
+		return err
+	}
+	// 3. The log behind it.
+	if err := t.replay(from, usable, known, o); err != nil {
+		return err
+	}
+	// 4. Nothing points to where the commit log is not.
+	if err := t.clip(o.LogEnd); err != nil {
+		return err
+	}
+	// 5. The topic has to have what is said to be taken up.
+	if err := t.settleOffset(known, o); err != nil {
+		return err
+	}
+	if err := t.metrics.load(fsys, root); err != nil {
+		return err
+	}
+	t.saved = t.metrics.version
+	return t.openFor(o)
+}
+
+// openFor opens the files that are written in place.
+func (t *Timer) openFor(o Origin) error {
+	fsys, root := t.cfg.FS, t.cfg.Root
+	for _, dir := range []string{filepath.Dir(checkpointPath(root)), filepath.Dir(progressPath(root))} {
+		if err := vfs.MkdirAllDurable(fsys, dir); err != nil {
+			return fmt.Errorf("cannot open timer: %w", err)
+		}
+	}
+	var err error
+	if t.wheelF, err = openSized(fsys, wheelPath(root), root, WheelBytes); err != nil {
+		return fmt.Errorf("cannot open timer wheel: %w", err)
+	}
+	if t.ckptF, err = openSized(fsys, checkpointPath(root), filepath.Dir(checkpointPath(root)), checkpointBytes); err != nil {
+		return fmt.Errorf("cannot open timer checkpoint: %w", err)
+	}
+	if t.progF, err = openSized(fsys, progressPath(root), filepath.Dir(progressPath(root)), progressSize); err != nil {
+		return fmt.Errorf("cannot open timer progress: %w", err)
+	}
+	t.TurnBack(o.NowMs)
+	return nil
+}
+
+// readProgress reads the note of mqx's own.
+func readProgress(fsys vfs.FS, root string) (p progress, ok bool, err error) {
+	b, err := readHead(fsys, progressPath(root), progressSize)
+	if err != nil {
+		return p, false, fmt.Errorf("cannot read timer progress: %w", err)
+	}
+	p, ok = decodeProgress(b)
+	return p, ok, nil
+}
+
+// grow gives a last file that a crash left short its length.
+func (l *files) grow() error {
+	n := len(l.starts)
+	if n == 0 {
+		return nil
+	}
+	path := l.path(l.starts[n-1])
+	st, err := l.fs.Stat(path)
+	if err != nil || st.Size() == int64(l.size) {
+		return err
+	}
+	f, err := l.fs.OpenFile(path, os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(int64(l.size)), f.Close())
+}
+
+// blankFrom reports whether there is nothing but zeros behind a position.
+func (l *files) blankFrom(pos int64) (bool, error) {
+	n := len(l.starts)
+	if pos >= l.end {
+		return true, nil
+	}
+	if l.starts[n-1] > pos {
+		return false, nil
+	}
+	f, err := l.file(l.starts[n-1])
+	if err != nil {
+		return false, err
+	}
+	seeker, _ := f.(vfs.DataSeeker)
+	for off := pos - l.starts[n-1]; off < int64(l.size); off += int64(len(l.win)) {
+		if seeker != nil {
+			next, err := seeker.NextData(off)
+			if errors.Is(err, io.EOF) {
+				return true, nil
+			}
+			if err == nil {
+				off = max(off, next)
+			}
+		}
+		if err := l.read(l.starts[n-1]+off, int(min(scanBytes, int64(l.size)-off))); err != nil {
+			return false, err
+		}
+		if !allZero(l.win) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// loadWheel reads the slots that wait from the wheel's file and its newest snapshot; of a slot in both, the one counts
+// that knows more of the log. It returns the position up to which the log is in the slots. usable is false when there is
+// no wheel: everything has to come from the log.
+func (t *Timer) loadWheel(flushed int64) (from int64, usable bool, err error) {
+	fsys, root := t.cfg.FS, t.cfg.Root
+	foreign := map[int64]int{}
+	base, err := t.loadSlots(wheelPath(root), foreign)
+	if err != nil {
+		return 0, false, err
+	}
+	from, usable = flushed, base
+	snaps, err := snapshots(fsys, root)
+	if err != nil {
+		return 0, false, fmt.Errorf("cannot read timer wheel: %w", err)
+	}
+	if n := len(snaps); n > 0 {
+		ok, err := t.loadSlots(wheelPath(root)+"."+strconv.FormatInt(snaps[n-1], 10), foreign)
+		if err != nil {
+			return 0, false, err
+		}
+		if ok {
+			usable = true
+			from = min(from, snaps[n-1])
+		}
+	}
+	for p, n := range foreign {
+		if n > 0 {
+			return 0, false, &PrecisionError{Found: p, Wanted: t.cfg.Rules.PrecisionMs, Slots: n}
+		}
+	}
+	t.wheel.clean()
+	return from, usable, nil
+}
+
+// loadSlots reads the slots that wait from one file. ok is false when the file is missing or not one; a wheel that was
+// never written is one.
+func (t *Timer) loadSlots(path string, foreign map[int64]int) (ok bool, err error) {
+	f, err := t.cfg.FS.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot read timer wheel: %w", err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	size, err := f.Size()
+	if err != nil {
+		return false, fmt.Errorf("cannot read timer wheel: %w", err)
+	}
+	if size != WheelBytes {
+		t.find("%s has %d bytes instead of %d; the slots are built from the timer log", filepath.Base(path), size, WheelBytes)
+		return false, nil
+	}
+	err = eachPage(f, func(off int64, b []byte) {
+		for o := 0; o < len(b); o += SlotSize {
+			if s := DecodeSlot(b[o:]); s.Tick != 0 {
+				t.loadSlot(int((off+int64(o))/SlotSize), s, foreign)
+			}
+		}
+	})
+	if err != nil {
+		return false, fmt.Errorf("cannot read timer wheel: %w", err)
+	}
+	return true, nil
+}
+
+// eachPage calls f with the parts of a wheel's file that may hold something.
+func eachPage(f vfs.File, call func(off int64, b []byte)) error {
+	buf := make([]byte, 64<<10)
+	seeker, _ := f.(vfs.DataSeeker)
+	for off := int64(0); off < WheelBytes; {
+		if seeker != nil {
+			next, err := seeker.NextData(off)
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err == nil && next > off {
+				off = next / SlotSize * SlotSize
+			}
+		}
+		n := min(int64(len(buf)), WheelBytes-off)
+		if _, err := f.ReadAt(buf[:n], off); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		call(off, buf[:n])
+		off += n
+	}
+	return nil
+}
+
+// loadSlot takes a slot of a file when it waits.
+func (t *Timer) loadSlot(i int, s Slot, foreign map[int64]int) {
+	r := t.cfg.Rules
+	read := r.Tick(t.read)
+	if s.Tick < 0 || index(s.Tick) != i || s.Last < 0 {
+		return
+	}
+	if s.Tick < read || s.Tick >= read+Slots {
+		for _, p := range precisions {
+			if at := s.Tick * p; p != r.PrecisionMs && at >= t.read && at < t.read+Slots*p {
+				foreign[p]++
+			}
+		}
+		return
+	}
+	if have, ok := t.wheel.at(i); ok && (have.Tick != s.Tick || have.Last >= s.Last) {
+		return
+	}
+	t.wheel.Put(s)
+}
+
+// clean says that the files have the slots as they are.
+func (w *Wheel) clean() {
+	for _, p := range w.pages {
+		if p != nil {
+			p.dirty = [2]uint64{}
+		}
+	}
+}
+
+// replay reads the log from a position on: it finds the end, brings units into slots that do not know them, and notes the
+// messages that need not be taken up again.
+func (t *Timer) replay(from int64, usable, known bool, o Origin) error {
+	l := t.log
+	if len(l.starts) == 0 {
+		l.end = 0
+		return t.dropBeyond()
+	}
+	if !usable || !known || from > l.end || !(l.size.aligned(from) || from%int64(l.size) == 0) {
+		from = l.min()
+		if usable && !known {
+			t.find("the timer checkpoint is missing; the timer log is read from %d on", from)
+		}
+	}
+	from = l.size.next(max(from, l.min()))
+	resume := o.LogEnd
+	if o.PhysAt != nil && known {
+		at, err := o.PhysAt(t.offset)
+		if err != nil {
+			return fmt.Errorf("cannot recover timer: %w", err)
+		}
+		resume = at
+	}
+	limit, r := l.end, t.cfg.Rules
+	end, err := l.scan(from, limit, func(pos int64, u Unit) bool {
+		if u.Phys >= resume && (len(t.known) == 0 || u.Phys > t.known[len(t.known)-1]) {
+			t.known = append(t.known, u.Phys)
+		}
+		t.apply(r.Tick(u.Time()), pos, &u)
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("cannot recover timer log: %w", err)
+	}
+	if blank, err := l.blankFrom(end); err != nil {
+		return fmt.Errorf("cannot recover timer log: %w", err)
+	} else if blank {
+		l.end = end
+	} else {
+		if err := l.cut(end); err != nil {
+			return fmt.Errorf("cannot cut timer log: %w", err)
+		}
+	}
+	return t.dropBeyond()
+}
+
+// apply brings a unit into its slot, unless the slot knows it or has been passed.
+func (t *Timer) apply(tick, pos int64, u *Unit) {
+	if tick < t.cfg.Rules.Tick(t.read) {
+		return
+	}
+	s, ok := t.wheel.Slot(tick)
+	if !ok {
+		if t.wheel.Taken(tick) {
+			return // an older wheel's; the chain is found by searching
+		}
+		s = Slot{Tick: tick, First: pos, Last: NoPos}
+	}
+	if ok && s.Last >= pos {
+		return
+	}
+	s.Last, s.Num = pos, s.Num+u.weight()
+	t.wheel.Put(s)
+}
+
+// dropBeyond corrects slots that point behind the end of the log: their units are searched for in what is left.
+func (t *Timer) dropBeyond() error {
+	r := t.cfg.Rules
+	from := t.log.end
+	var ticks []int64
+	for at := r.Tick(t.read); ; at++ {
+		tick, ok := t.wheel.Next(at, r.Tick(t.read)+Slots)
+		if !ok {
+			break
+		}
+		at = tick
+		if s, _ := t.wheel.Slot(tick); s.Last >= t.log.end {
+			ticks = append(ticks, tick)
+			if s.First >= 0 {
+				from = min(from, s.First)
+			}
+		}
+	}
+	if len(ticks) == 0 {
+		return nil
+	}
+	t.find("%d slots of the timer wheel point behind the end of the timer log at %d; they are built again", len(ticks), t.log.end)
+	for _, tick := range ticks {
+		t.wheel.Erase(tick)
+	}
+	from = max(from, t.log.min())
+	if !t.log.size.aligned(from) {
+		from = t.log.min()
+	}
+	slices.Sort(ticks)
+	_, err := t.log.scan(from, t.log.end, func(pos int64, u Unit) bool {
+		tick := r.Tick(u.Time())
+		if _, found := slices.BinarySearch(ticks, tick); found {
+			t.apply(tick, pos, &u)
+		}
+		return true
+	})
+	if err != nil {
+		return fmt.Errorf("cannot recover timer wheel: %w", err)
+	}
+	return nil
+}
+
+// Clip drops the units of messages that lie behind the end of the commit log, for whoever truncates it. The timer topic is
+// then taken up again from where it ends.
+func (t *Timer) Clip(logEnd, queueMax int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.clip(logEnd); err != nil {
+		return err
+	}
+	t.offset, t.need, t.changed = min(t.offset, queueMax), min(t.need, logEnd), true
+	return nil
+}
+
+func (t *Timer) clip(logEnd int64) error {
+	l, r := t.log, t.cfg.Rules
+	end, n := l.end, 0
+	for {
+		pos, ok := l.size.before(end)
+		if !ok || pos < l.min() {
+			break
+		}
+		u, err := l.unit(pos)
+		if err != nil && isIO(err) {
+			return fmt.Errorf("cannot read timer log: %w", err)
+		}
+		if err != nil || u.Phys+int64(u.Size) <= logEnd {
+			break
+		}
+		tick := r.Tick(u.Time())
+		if s, ok := t.wheel.Slot(tick); ok && s.Last == pos {
+			if u.Prev == NoPos {
+				t.wheel.Erase(tick)
+			} else {
+				s.Last, s.Num = u.Prev, s.Num-u.weight()
+				t.wheel.Put(s)
+			}
+		}
+		end = pos
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	t.find("%d units of the timer log point behind the end of the commit log at %d; they are dropped", n, logEnd)
+	t.known = slices.DeleteFunc(t.known, func(phys int64) bool { return phys >= logEnd })
+	t.changed = true
+	if err := l.cut(end); err != nil {
+		return fmt.Errorf("cannot cut timer log: %w", err)
+	}
+	return nil
+}
+
+// settleOffset corrects the next offset of the timer topic.
+func (t *Timer) settleOffset(known bool, o Origin) error {
+	if pos, ok := t.log.size.before(t.log.end); !known && ok && pos >= t.log.min() && o.OffsetOf != nil {
+		// What the last unit's message is followed by. Messages before it that were due at once come again.
+		u, err := t.log.unit(pos)
+		if err != nil && isIO(err) {
+			return fmt.Errorf("cannot read timer log: %w", err)
+		}
+		if err == nil {
+			if off, ok := o.OffsetOf(u.Phys); ok {
+				t.offset = off + 1
+			}
+		}
+	}
+	if was := t.offset; was < o.QueueMin || was > o.QueueMax {
+		t.offset = min(max(was, o.QueueMin), o.QueueMax)
+		if was > o.QueueMax {
+			t.find("the timer was at offset %d of its topic, which ends at %d", was, o.QueueMax)
+		}
+		t.changed = true
+	}
+	return nil
+}

@@ -1,0 +1,377 @@
+package timer
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+
+	"mqx/internal/vfs"
+)
+
+// Config says where the files lie and which settings hold.
+type Config struct {
+	FS        vfs.FS
+	Root      string // the store directory
+	FileBytes int64  // of a file of the timer log (mappedFileSizeTimerLog)
+	Rules     Rules
+	Snapshots bool // flush the wheel as timerwheel.<position> (timerWheelSnapshotFlush)
+	// SnapshotEveryMs is the time between two of them (timerWheelSnapshotIntervalMs).
+	SnapshotEveryMs int64
+	Logger          *slog.Logger
+}
+
+// Origin is what recovery needs to know of the store.
+type Origin struct {
+	NowMs              int64
+	LogEnd             int64 // of the commit log
+	QueueMin, QueueMax int64 // of the timer topic
+	// PhysAt is the position of the message at an offset of the timer topic, or of the first one behind it; LogEnd when
+	// there is none.
+	PhysAt func(queueOffset int64) (int64, error)
+	// OffsetOf is the offset in the timer topic of the message at a position; ok is false when there is none.
+	OffsetOf func(phys int64) (offset int64, ok bool)
+}
+
+// Item is a message of the timer topic that is to wait.
+type Item struct {
+	Phys      int64
+	Size      int32
+	Out       int64  // TIMER_OUT_MS
+	Topic     string // that it is for
+	TopicHash int32
+	Delete    bool // it cancels another one
+	// Due is set by Add: the message is not taken up, since it may be delivered now.
+	Due bool
+}
+
+// Timer is the wheel and the log on their files. All methods are safe to share; only one goroutine may deliver.
+type Timer struct {
+	cfg Config
+
+	mu        sync.Mutex
+	wheel     Wheel
+	log       *files
+	read      int64 // time of the oldest slot that has not been passed
+	slotPos   int64 // in it, the last unit that has been delivered
+	opened    int64 // time of the slot that was opened last: nothing comes into it any more
+	offset    int64 // next offset of the timer topic
+	need      int64 // position in the commit log behind what was stored for read, slotPos and offset
+	known     []int64
+	changed   bool // since the last flush
+	metrics   metrics
+	buf       []byte
+	undo      []undo
+	waits     int64 // units appended since the start
+	delivered int64
+
+	flushing sync.Mutex
+	wheelF   vfs.File
+	ckptF    vfs.File
+	progF    vfs.File
+	ckpt     Checkpoint
+	broken   error // a sync failed: no checkpoint any more
+	snapMs   int64
+	saved    int64 // version of the metrics that was saved
+	found    []string
+}
+
+// undo is how a slot was before a batch.
+type undo struct {
+	tick int64
+	old  Slot
+	had  bool
+}
+
+func wheelPath(root string) string      { return filepath.Join(root, "timerwheel") }
+func logDir(root string) string         { return filepath.Join(root, "timerlog") }
+func checkpointPath(root string) string { return filepath.Join(root, "config", "timercheck") }
+func metricsPath(root string) string    { return filepath.Join(root, "config", "timermetrics") }
+func progressPath(root string) string   { return filepath.Join(root, "mqx", "timer-progress") }
+
+// Add puts messages into wheel and log, in their order, which is that of the timer topic; next is the offset behind them.
+// Those that may be delivered at once are marked Due and left to the caller; those that were put in before the last
+// crash are left out. After an error nothing of the batch is in, and it can be tried again.
+func (t *Timer) Add(items []Item, nowMs int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	start := t.log.end
+	t.buf, t.undo = t.buf[:0], t.undo[:0]
+	bufAt := t.log.end
+	r := t.cfg.Rules
+	var err error
+	for i := range items {
+		it := &items[i]
+		it.Due = false
+		if t.isKnown(it.Phys) {
+			continue
+		}
+		if r.Due(it.Out, nowMs) {
+			it.Due = true
+			continue
+		}
+		pos := t.log.size.next(t.log.end)
+		if pos != t.log.end { // the next file
+			t.buf = appendBlank(t.buf, pos-t.log.end)
+			if err = t.log.write(t.buf, bufAt); err != nil {
+				break
+			}
+			t.buf, bufAt = t.buf[:0], pos
+		}
+		at, roll := t.place(it.Out, nowMs)
+		u := Unit{
+			Prev: NoPos, Magic: MagicDefault, WriteTime: r.Floor(nowMs), Delay: int32(at - r.Floor(nowMs)),
+			Phys: it.Phys, Size: it.Size, TopicHash: it.TopicHash,
+		}
+		if roll {
+			u.Magic |= MagicRoll
+		}
+		if it.Delete {
+			u.Magic |= MagicDelete
+		}
+		s, had := t.wheel.Slot(r.Tick(at))
+		t.undo = append(t.undo, undo{r.Tick(at), s, had})
+		if had {
+			u.Prev = s.Last
+		} else {
+			s = Slot{Tick: r.Tick(at), First: pos}
+		}
+		s.Last, s.Num = pos, s.Num+u.weight()
+		t.wheel.Put(s)
+		t.buf = u.Append(t.buf)
+		t.log.end = pos + UnitSize
+	}
+	if err == nil && len(t.buf) > 0 {
+		err = t.log.write(t.buf, bufAt)
+	}
+	if err != nil {
+		t.restore(start)
+		return fmt.Errorf("cannot append to timer log: %w", err)
+	}
+	for i := range items {
+		if it := &items[i]; !it.Due && !t.isKnown(it.Phys) {
+			t.metrics.add(it.Topic, it.weight(), nowMs)
+			t.waits++
+			t.changed = true
+		}
+	}
+	t.forgetKnown(items)
+	return nil
+}
+
+func (it *Item) weight() int64 {
+	if it.Delete {
+		return -1
+	}
+	return 1
+}
+
+// restore takes a batch back.
+func (t *Timer) restore(end int64) {
+	for i := len(t.undo) - 1; i >= 0; i-- {
+		u := t.undo[i]
+		if u.had {
+			t.wheel.Put(u.old)
+		} else {
+			t.wheel.Erase(u.tick)
+		}
+	}
+	t.log.end = end
+}
+
+// place is Rules.Place, around slots that other messages occupy: such a message rolls from the next free one before.
+func (t *Timer) place(out, nowMs int64) (at int64, roll bool) {
+	r := t.cfg.Rules
+	oldest := max(t.read, t.opened+r.PrecisionMs)
+	at, roll = r.Place(out, nowMs, oldest)
+	for t.wheel.Taken(r.Tick(at)) && at > oldest {
+		at, roll = at-r.PrecisionMs, true
+	}
+	return at, roll
+}
+
+// isKnown reports whether recovery found the unit of a message in the log.
+func (t *Timer) isKnown(phys int64) bool {
+	for _, p := range t.known {
+		if p >= phys {
+			return p == phys
+		}
+	}
+	return false
+}
+
+func (t *Timer) forgetKnown(items []Item) {
+	if len(items) == 0 {
+		return
+	}
+	last := items[len(items)-1].Phys
+	for len(t.known) > 0 && t.known[0] <= last {
+		t.known = t.known[1:]
+	}
+	if len(t.known) == 0 {
+		t.known = nil
+	}
+}
+
+// Offset is the next offset of the timer topic to be taken up.
+func (t *Timer) Offset() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.offset
+}
+
+// TakenUp says that the timer topic has been taken up to an offset. need is the position in the commit log behind what was
+// stored for that: what was due at once.
+func (t *Timer) TakenUp(offset, need int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if offset != t.offset {
+		t.offset, t.changed = offset, true
+	}
+	t.need = max(t.need, need)
+}
+
+// ReadTime is the time of the oldest slot that has not been passed, in ms.
+func (t *Timer) ReadTime() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.read
+}
+
+// NextDue is the time of the earliest slot that is due now; ok is false when there is none.
+func (t *Timer) NextDue(nowMs int64) (slotMs int64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.cfg.Rules
+	for {
+		from, to := r.Tick(t.read), r.Tick(nowMs)
+		if tick, ok := t.wheel.Next(from, to); ok {
+			return tick * r.PrecisionMs, true
+		}
+		if to <= from {
+			return 0, false
+		}
+		t.moveRead(min(to, from+Slots) * r.PrecisionMs)
+	}
+}
+
+// moveRead moves the read time over slots without messages.
+func (t *Timer) moveRead(to int64) {
+	if to > t.read {
+		t.read, t.slotPos = to, NoPos
+	}
+}
+
+// NextWake is the time at which the next slot will be due, in ms; ok is false when no message waits.
+func (t *Timer) NextWake() (ms int64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.cfg.Rules
+	tick, ok := t.wheel.Next(r.Tick(t.read), r.Tick(t.read)+Slots)
+	return (tick + 1) * r.PrecisionMs, ok
+}
+
+// Passed says that all messages of a slot have been stored, before the position need of the commit log.
+func (t *Timer) Passed(slotMs, need int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.wheel.Pass(t.cfg.Rules.Tick(slotMs))
+	t.moveRead(slotMs + t.cfg.Rules.PrecisionMs)
+	t.need, t.changed = max(t.need, need), true
+}
+
+// Delivered says that the messages of a slot have been stored up to a unit, before the position need of the commit log.
+func (t *Timer) Delivered(slotMs, unitPos, need int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.moveRead(slotMs)
+	t.slotPos, t.need, t.changed = unitPos, max(t.need, need), true
+}
+
+// Count changes the number of waiting messages of a topic.
+func (t *Timer) Count(topic string, by int64, nowMs int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.metrics.add(topic, by, nowMs)
+	t.changed = true
+	if by < 0 {
+		t.delivered -= by
+	}
+}
+
+// TurnBack makes the wheel usable after the clock was set back: slots that lie in the future again, and were passed, are
+// blanked. Without it messages would have to wait until the clock has caught up. It reports whether it did anything; a
+// step of less than two slots is waited out.
+func (t *Timer) TurnBack(nowMs int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.cfg.Rules
+	now, read := r.Tick(nowMs), r.Tick(t.read)
+	if read <= now+turnBackSlots || read-now > Slots {
+		return false
+	}
+	for tick := now; tick < read; tick++ {
+		t.wheel.Erase(tick)
+	}
+	t.read, t.slotPos, t.opened, t.changed = now*r.PrecisionMs, NoPos, 0, true
+	return true
+}
+
+// turnBackSlots is the step of the clock that is waited out.
+const turnBackSlots = 2
+
+// Rejects reports whether the slot of an out time takes no more messages, see the function of that name.
+func (t *Timer) Rejects(outMs, limit int64) bool {
+	t.mu.Lock()
+	s, _ := t.wheel.Slot(t.cfg.Rules.Tick(outMs))
+	t.mu.Unlock()
+	return Rejects(int64(s.Num), limit, rand.Int64N(1000))
+}
+
+// Rules are the settings in force.
+func (t *Timer) Rules() Rules { return t.cfg.Rules }
+
+// Num is the number of messages in the wheel, less the cancellations that wait with them.
+func (t *Timer) Num() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.wheel.Num()
+}
+
+// Counts are how many messages were taken up and delivered since the start.
+func (t *Timer) Counts() (takenUp, delivered int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waits, t.delivered
+}
+
+// Changed reports whether there is something to flush.
+func (t *Timer) Changed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changed
+}
+
+// Findings say what recovery found and repaired, for the log.
+func (t *Timer) Findings() []string { return t.found }
+
+// Close closes the files; it flushes nothing.
+func (t *Timer) Close() error {
+	t.flushing.Lock()
+	defer t.flushing.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	errs := []error{t.log.close()}
+	for _, f := range []vfs.File{t.wheelF, t.ckptF, t.progF} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	t.wheelF, t.ckptF, t.progF = nil, nil, nil
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("cannot close timer: %w", err)
+	}
+	return nil
+}
