@@ -80,6 +80,12 @@ var schemas = map[string][]render.Schema{
 	"mqx admin group get --show subscriptions": {groupSubscriptionSchema},
 	"mqx admin group get --show config":        {groupConfigSchema},
 	"mqx version":                              {versionSchema},
+	"mqx store info":                           {storeInfoSchema},
+	"mqx store info --show topics":             {storeTopicSchema},
+	"mqx store info --show files":              {storeFileSchema},
+	"mqx store info --show parts":              {storePartSchema},
+	"mqx store log":                            {storeLogSchema},
+	"mqx store get, find":                      {storeFindSchema},
 }
 
 const fieldsMark = "<!-- the rest is written by `go test ./cmd -run Fresh -update` -->\n"

@@ -71,7 +71,7 @@ one process.`,
 	a.global.add(root)
 	root.AddCommand(serverCommands(a)...)
 	root.AddCommand(
-		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newAdminCmd(a), newMqadminCmd(),
+		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newStoreCmd(a), newAdminCmd(a), newMqadminCmd(),
 		newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
 	)
 	return root

@@ -47,6 +47,9 @@ type Options struct {
 	Sort  string
 	Limit int
 
+	// Records prints a table with a line for each field, for records that stand alone.
+	Records bool
+
 	// Stream prints each row as it comes where the form allows it, for output
 	// without an end. It does not go with Sort, nor with a document (json, yaml).
 	Stream bool

@@ -122,6 +122,9 @@ func (w *Writer) Close() error {
 	case FormYAML:
 		return w.writeYAML()
 	case FormTable, FormWide:
+		if w.o.Records {
+			return w.writeRecords()
+		}
 		if w.o.TTY {
 			return w.writeTable()
 		}

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"mqx/filter"
@@ -20,12 +21,17 @@ type Match struct {
 	Where    *filter.Expression
 	// Start and End are store times in ms, End exclusive; 0 is none.
 	Start, End int64
+	// FromOffset and ToOffset are queue offsets, ToOffset exclusive; they count where HasOffsets is set.
+	FromOffset, ToOffset int64
+	HasOffsets           bool
 	// Visible passes only what consumers of its topic can see: no prepared and no rolled back record.
 	Visible bool
 }
 
 // Func is the function that tells whether a record is wanted. It is safe to share and keeps nothing.
-func (m Match) Func() func(message.View) bool {
+func (m Match) Func() func(message.View) bool { return m.compile().match }
+
+func (m Match) compile() *matcher {
 	c := &matcher{Match: m, topic: []byte(m.Topic), key: []byte(m.Key), id: []byte(m.ID), body: []byte(m.Body)}
 	if t := strings.TrimSpace(m.Tag); t != "" && t != "*" {
 		for tag := range strings.SplitSeq(t, "||") {
@@ -35,7 +41,7 @@ func (m Match) Func() func(message.View) bool {
 		}
 	}
 	c.inside = len(c.tags) > 0 || len(c.key) > 0 || len(c.id) > 0 || m.Where != nil
-	return c.match
+	return c
 }
 
 type matcher struct {
@@ -55,6 +61,9 @@ func (c *matcher) match(v message.View) bool {
 	if c.Start > 0 && v.StoreTimestamp() < c.Start || c.End > 0 && v.StoreTimestamp() >= c.End {
 		return false
 	}
+	if c.HasOffsets && !c.inOffsets(v) {
+		return false
+	}
 	if c.Visible {
 		if t := v.Transaction(); t == message.TransactionPrepared || t == message.TransactionRollback {
 			return false
@@ -64,6 +73,30 @@ func (c *matcher) match(v message.View) bool {
 		return false
 	}
 	return len(c.body) == 0 || c.inBody(v)
+}
+
+// inOffsets: of an inner batch one message is enough.
+func (c *matcher) inOffsets(v message.View) bool {
+	from := v.QueueOffset()
+	to := from + 1
+	if v.SysFlag()&message.FlagInnerBatch != 0 {
+		if n, ok := v.Property(message.PropInnerNum); ok {
+			if count, err := strconv.ParseInt(string(n), 10, 32); err == nil && count > 0 {
+				to = from + count
+			}
+		}
+	}
+	return from < c.ToOffset && to > c.FromOffset
+}
+
+// Message tells whether one message of a record that was chosen is wanted: of an inner batch perhaps not all are. It
+// looks at offsets and properties; the rest is the same for the whole record.
+func (m Match) Message(r *message.Received) bool {
+	if m.HasOffsets && (r.QueueOffset < m.FromOffset || r.QueueOffset >= m.ToOffset) {
+		return false
+	}
+	c := m.compile()
+	return !c.inside || c.properties(message.FormatProperties(r.Properties))
 }
 
 // properties looks at one message's properties.

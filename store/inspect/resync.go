@@ -35,6 +35,9 @@ func (w *walker) skip(off int64, why error, rec message.View) (next int64, err e
 	}
 	b := Break{Kind: BreakRot, From: off, To: next, Path: w.file.Path, Err: why, Record: rec}
 	if next >= 0 {
+		if w.wasWritten(off) {
+			return off, nil
+		}
 		return next, w.found(b)
 	}
 	if s.tornTo == off && errors.Is(why, errZeros) {
@@ -44,6 +47,18 @@ func (w *walker) skip(off int64, why error, rec message.View) (next int64, err e
 	w.end.Reason, w.end.Err = EndTorn, why
 	b.Kind, b.To = BreakTorn, s.tornTo
 	return -1, w.found(b)
+}
+
+// wasWritten reads a broken place once more, after a whole record was seen behind it: a broker that is running may have
+// been writing the one while it was read, and has written it before the other. It happens once at a place.
+func (w *walker) wasWritten(off int64) bool {
+	if w.again == off {
+		return false
+	}
+	w.again = off
+	w.r.win = nil
+	v, next, why, err := w.record(off)
+	return err == nil && why == nil && (v != nil || next > off)
 }
 
 // scanner searches the bytes behind a broken place for the next whole record: right magic and size, right body, carrying

@@ -20,6 +20,8 @@ type WalkOptions struct {
 	// VerifyBody compares the checksum of every body, and VerifyProp that of every record that carries one. A record
 	// that fails is a break.
 	VerifyBody, VerifyProp bool
+	// StopAtZeros ends the walk where zeros stand in place of a record, without looking for one behind them.
+	StopAtZeros bool
 	// OnBreak is told of what is no record. Nil passes over it. An error ends the walk with it.
 	OnBreak func(Break) error
 	// OnRead is told how many bytes were read, piece by piece, for a progress bar.
@@ -85,7 +87,7 @@ func IsZeros(err error) bool { return errors.Is(err, errZeros) }
 // Walk delivers the records from o.From on, in physical order, over blanks, file ends, holes and rot. A record is valid
 // during the call. It belongs to one goroutine; several may walk different ranges at the same time.
 func (l *Log) Walk(ctx context.Context, o WalkOptions, f func(off int64, rec message.View) error) (End, error) {
-	w := &walker{l: l, ctx: ctx, o: o, to: o.To, end: End{Last: -1, LastEnd: -1}}
+	w := &walker{l: l, ctx: ctx, o: o, to: o.To, end: End{Last: -1, LastEnd: -1}, again: -1}
 	w.opts = message.DecodeOptions{VerifyBodyCRC: o.VerifyBody}
 	if w.to <= 0 {
 		w.to = noLimit
@@ -112,6 +114,7 @@ type walker struct {
 	r       reader
 	file    File // whose bytes are in the reader
 	hasFile bool
+	again   int64 // the last broken place that was read a second time
 }
 
 func (w *walker) close() { w.r.close() }
@@ -144,6 +147,9 @@ func (w *walker) walk(off int64, f func(int64, message.View) error) error {
 		switch {
 		case err != nil:
 			return w.stop(err)
+		case why != nil && w.o.StopAtZeros && errors.Is(why, errZeros):
+			w.end.Reason = EndOfData
+			return nil
 		case why != nil:
 			if next, err = w.skip(off, why, rec); err != nil {
 				return w.stop(err)

@@ -1,0 +1,236 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/internal/render"
+	"mqx/store/inspect"
+)
+
+func newStoreCmd(a *app) *cobra.Command {
+	return asGroup(
+		&cobra.Command{
+			Use: "store", Short: "Look into, verify, repair and move a store directory, mqx's or Apache's",
+			Long: `Works on the directory alone, with the broker stopped, running or gone. Reading
+takes no lock and changes nothing. docs/store.md is the runbook.`,
+		},
+		newStoreInfoCmd(a), newStoreLogCmd(a), newStoreGetCmd(a), newStoreFindCmd(a),
+	)
+}
+
+// storeFlags say which store directory is meant, and what cannot be told from it.
+type storeFlags struct {
+	commitLog []string
+	slots     int32
+}
+
+func (s *storeFlags) add(c *cobra.Command) {
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		f.StringArrayVar(&s.commitLog, "commitlog", nil, "directory of the commit log (storePathCommitLog) when it is not DIR/commitlog; may be repeated")
+		f.Int32Var(&s.slots, "index-slots", 0, "maxHashSlotNum of the index, when it cannot be told from the files")
+	})
+	c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+}
+
+// openStore opens a store directory for reading.
+func (a *app) openStore(s *storeFlags, dir string) (*inspect.Dir, error) {
+	d, err := inspect.Open(dir, inspect.Options{CommitLogDirs: s.commitLog, IndexSlots: s.slots})
+	if err != nil {
+		return nil, storeFailure(dir, err)
+	}
+	a.note("store %s%s", dir, storeState(d))
+	if !d.Has(inspect.KindMultiPath) && len(d.Log().Files()) == 0 {
+		if keys, err := d.Queues(); err == nil && len(keys) > 0 {
+			a.warn("%s has queues and no commit log: if storePathCommitLog names another directory, say so with --commitlog DIR", dir)
+		}
+	}
+	return d, nil
+}
+
+func storeState(d *inspect.Dir) string {
+	u := d.InUse()
+	switch {
+	case u.Locked && u.PID > 0:
+		return fmt.Sprintf(", in use by process %d", u.PID)
+	case u.Locked:
+		return ", in use"
+	case u.Abort:
+		return ", not stopped cleanly"
+	}
+	return ""
+}
+
+// storeFailure finds the exit code of an error of reading a store, and what a person can do about it.
+func storeFailure(dir string, err error) error {
+	if _, ok := errors.AsType[*Failure](err); ok || errors.Is(err, context.Canceled) {
+		return err
+	}
+	switch {
+	case errors.Is(err, inspect.ErrNotStore):
+		f := usagef("%w", err)
+		if name := storeInside(dir); name != "" {
+			return f.try("%s", name)
+		}
+		return f.try("the directory that storePathRootDir names, usually ~/store")
+	case errors.Is(err, fs.ErrNotExist):
+		if _, stat := os.Stat(dir); stat == nil {
+			return failf(ExitFailed, "%w", err).because("a file has gone since the directory was opened, which happens while a broker is running").try("the same command once more")
+		}
+		return failf(ExitNotFound, "%w", err).because("there is no such directory").try("the directory that storePathRootDir names, usually ~/store")
+	case errors.Is(err, fs.ErrPermission):
+		return failf(ExitDenied, "%w", err).because("this user may not read it").try("the user that the broker runs as, for example with sudo -u")
+	}
+	return failf(ExitFailed, "%w", err)
+}
+
+// storeInside is a store directory in dir, "" for none.
+func storeInside(dir string) string {
+	for _, name := range []string{"store", "rocketmq/store", ".."} {
+		if _, err := os.Stat(filepath.Join(dir, name, "commitlog")); err == nil {
+			return filepath.Join(dir, name)
+		}
+	}
+	return ""
+}
+
+// storeRows runs a command that prints records of a store: no limit of time unless --timeout is given, exit code by
+// storeFailure.
+func (a *app) storeRows(c *cobra.Command, s *storeFlags, dir string, o *outputFlags, opt storeOutput, fetch func(ctx context.Context, d *inspect.Dir, w *render.Writer) error) error {
+	if o.watch && o.interval <= 0 {
+		return usagef("cannot use --interval %s: it must be more than nothing", o.interval)
+	}
+	w, closeOut, err := a.storeWriter(o, opt)
+	if err != nil {
+		return err
+	}
+	if w.Help() {
+		return closed(w.Close(), closeOut)
+	}
+	ctx, cancel := a.deadline(c, false)
+	defer cancel()
+	d, err := a.openStore(s, dir)
+	if err != nil {
+		return closed(err, closeOut)
+	}
+	defer func() { _ = d.Close() }()
+	err = fetch(ctx, d, w)
+	silent, isSilent := errors.AsType[silentError](err)
+	if err != nil && !isSilent {
+		return closed(storeFailure(dir, a.withTimeout(ctx, err)), closeOut)
+	}
+	if err := closed(w.Close(), closeOut); err != nil {
+		return err
+	}
+	if isSilent {
+		return silent
+	}
+	return nil
+}
+
+// storeOutput is how a store command prints.
+type storeOutput struct {
+	schema  render.Schema
+	stream  bool // rows come one by one, as far as the form allows it
+	records bool // the record stands alone
+}
+
+func (a *app) storeWriter(o *outputFlags, opt storeOutput) (*render.Writer, func() error, error) {
+	form, text, err := render.ParseForm(o.form)
+	if err != nil {
+		return nil, nil, usagef("%w", err).try("-o help for the fields, mqx help output for the forms")
+	}
+	out, closeOut, err := a.open(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	tty := a.OutTTY && (o.file == "" || o.file == "-")
+	w, err := render.New(out, opt.schema, render.Options{
+		Form: form, Template: text, TTY: tty, Width: a.Width, Color: a.color(tty),
+		NoHeaders: a.global.noHeaders, Strings: o.strings, Match: o.match, Sort: o.sort, Limit: o.limit,
+		Stream:  opt.stream && o.sort == "" && form != render.FormJSON && form != render.FormYAML,
+		Records: opt.records, Now: time.Now(),
+	})
+	if err != nil {
+		return nil, nil, errors.Join(usagef("%w", err).try("-o help for the fields"), closeOut())
+	}
+	return w, closeOut, nil
+}
+
+// selectFlags choose records of a log.
+type selectFlags struct {
+	topic string
+	queue int32
+	tag   string
+	key   string
+	id    string
+	body  string
+	where string
+	start string
+	end   string
+}
+
+func (s *selectFlags) add(c *cobra.Command, without ...string) {
+	add := func(f *pflag.FlagSet, name, short, usage string, to *string) {
+		for _, w := range without {
+			if w == name {
+				return
+			}
+		}
+		f.StringVarP(to, name, short, "", usage)
+	}
+	grouped(c, groupRange, func(f *pflag.FlagSet) {
+		add(f, "start", "", "first message: start, end, a position in the log, or @TIME; with -t and -q an offset of the queue", &s.start)
+		add(f, "end", "", "message to stop before, the same way", &s.end)
+	})
+	grouped(c, groupFilter, func(f *pflag.FlagSet) {
+		add(f, "topic", "t", "only messages of this topic", &s.topic)
+		f.Int32VarP(&s.queue, "queue", "q", 0, "only this queue")
+		add(f, "tag", "", "only messages with this tag; a || b for one of several", &s.tag)
+		add(f, "key", "", "only messages with this key or unique id", &s.key)
+		add(f, "id", "", "only the message with this id, unique or offset id", &s.id)
+		add(f, "body-text", "", "only messages whose body holds this text", &s.body)
+		add(f, "where", "", "only messages that fulfil this SQL92 expression over their properties", &s.where)
+	})
+}
+
+// notFoundIn says that a store has not what was named.
+func notFoundIn(dir, kind, name string, known []string) *Failure {
+	f := failf(ExitNotFound, "cannot find %s %q in store %q", kind, name, dir)
+	if near := nearest(name, known); near != "" {
+		return f.try("%s", near)
+	}
+	return f.try("mqx store info %s --show topics", dir)
+}
+
+// topicNames are the topics that have queues, for hints.
+func topicNames(d *inspect.Dir) []string {
+	keys, _ := d.Queues()
+	var names []string
+	for _, k := range keys {
+		if len(names) == 0 || names[len(names)-1] != k.Topic {
+			names = append(names, k.Topic)
+		}
+	}
+	return names
+}
+
+// baseName is the name that a destructive act on a store directory asks for.
+func baseName(dir string) string {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		abs = dir
+	}
+	return strings.TrimSuffix(filepath.Base(abs), string(filepath.Separator))
+}
