@@ -145,6 +145,9 @@ func runStoreFind(a *app, c *cobra.Command, o *storeFindOptions, dir string) err
 	if err := o.show.check(); err != nil {
 		return err
 	}
+	if _, _, err := render.ParseForm(o.output.form); err != nil {
+		return usagef("%w", err).try("-o help for the fields, mqx help output for the forms")
+	}
 	if o.sel.key == "" && o.sel.id == "" && o.sel.body == "" && o.sel.where == "" && o.sel.tag == "" {
 		return usagef("cannot find a message without a word of it: what is looked for is missing").try("--key, --id, --body-text, --tag or --where")
 	}
