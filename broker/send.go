@@ -31,7 +31,10 @@ type sendItem struct {
 }
 
 // sendBatch is the puts of one call of the handler.
-type sendBatch struct{ puts []*store.Put }
+type sendBatch struct {
+	puts []*store.Put
+	lone [1]*server.Request // the list of a request that is served for itself
+}
 
 var (
 	sendItems   sync.Pool
@@ -63,6 +66,12 @@ func (it *sendItem) free() {
 // PutBatch, whose completion answers them.
 func (b *Broker) handleSend(rs []*server.Request) {
 	batch := sendBatches.Get().(*sendBatch)
+	b.send(batch, rs)
+	sendBatches.Put(batch)
+}
+
+// send is handleSend with the memory for it.
+func (b *Broker) send(batch *sendBatch, rs []*server.Request) {
 	now := b.now()
 	for _, r := range rs {
 		it := b.newSendItem(r)
@@ -75,7 +84,23 @@ func (b *Broker) handleSend(rs []*server.Request) {
 	}
 	clear(batch.puts)
 	batch.puts = batch.puts[:0]
+}
+
+// maxPromptSend is the largest body of a message that an event loop takes.
+const maxPromptSend = 16 << 10
+
+// trySend serves a lone send on the event loop, which spares two changes of goroutine, when no other send is under way
+// and the log takes it at once.
+func (b *Broker) trySend(r *server.Request) bool {
+	if !r.Alone() || len(r.Body) > maxPromptSend || !b.classes.send.Idle() || !b.store.Prompt(2*maxPromptSend) {
+		return false
+	}
+	batch := sendBatches.Get().(*sendBatch)
+	batch.lone[0] = r
+	b.send(batch, batch.lone[:])
+	batch.lone[0] = nil
 	sendBatches.Put(batch)
+	return true
 }
 
 // prepareSend checks one send and fills its put. When it returns false the

@@ -134,7 +134,7 @@ func (b *Broker) bind(m *server.Mux, s *service) {
 	switch {
 	case s.batch != nil:
 		// One function value for all: their codes share batches.
-		m.HandleBatch(s.code, class, b.sendHandler)
+		m.HandleInlineOrBatch(s.code, b.trySend, class, b.sendHandler)
 	case s.try != nil:
 		m.HandleInlineOr(s.code, func(r *server.Request) bool { return s.try(b, r) }, class, func(r *server.Request) { s.handle(b, r) })
 	case s.stage == inline:

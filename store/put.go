@@ -130,6 +130,9 @@ func (s *Store) PutBatch(ps []*Put) {
 	w.finish()
 }
 
+// Prompt reports whether a record of n bytes would be appended now without waiting for anything but the write itself.
+func (s *Store) Prompt(n int) bool { return s.log.RoomFor(int64(n)) }
+
 func (p *Put) fail(status Status, err error) { p.Status, p.Err = status, err }
 
 // refusal tells why the store takes no message at all now.

@@ -163,6 +163,13 @@ func (c *Class) Stats() ClassStats {
 	return s
 }
 
+// Idle reports whether no request waits or runs.
+func (c *Class) Idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.queue.len() == 0 && c.mu.stats.Running == 0
+}
+
 // oldest returns how long the head of the queue waits. Called with mu held.
 func (c *Class) oldest(now time.Time) time.Duration {
 	if r := c.mu.queue.front(); r != nil {

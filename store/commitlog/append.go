@@ -101,6 +101,17 @@ func (l *Log) AppendBatch(as []*Append) {
 	l.unlockAppend()
 }
 
+// RoomFor reports whether a record of n bytes would be appended now without waiting: nobody else appends, and the newest
+// file has room and space for it. That may have changed when the append comes.
+func (l *Log) RoomFor(n int64) bool {
+	if !l.app.TryLock() {
+		return false
+	}
+	defer l.app.Unlock()
+	s, end := l.app.tail, l.app.pos+n+message.BlankLen
+	return s != nil && end <= s.end() && end <= s.reserved.Load()
+}
+
 // unlockAppend ends a critical section and wakes followers and the reserver.
 func (l *Log) unlockAppend() {
 	tell := l.app.waiting
