@@ -9,10 +9,12 @@ import (
 	"mqx/remoting"
 )
 
-// What one connection sends is stored in its order, whether a read of the server brings one message, which an event
-// loop may store, or several.
+// With one send worker, what one connection sends is stored in its order, whether a read of the server brings one
+// message, which an event loop may store, or several.
 func TestSendsOfOneConnectionKeepOrder(t *testing.T) {
-	r := start(t, testConfig(t.TempDir()))
+	cfg := testConfig(t.TempDir())
+	cfg.SendThreads = 1
+	r := start(t, cfg)
 	r.createTopic("T", 1)
 	c, err := net.Dial("tcp", r.addr)
 	if err != nil {
