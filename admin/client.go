@@ -136,8 +136,8 @@ func (b Broker) fail(err error) TargetError {
 
 // Target selects brokers: a cluster, a broker name or an address. Empty means all masters.
 type Target struct {
-	Cluster string
-	Broker  string // name or host:port
+	Cluster string `json:"cluster,omitempty"`
+	Broker  string `json:"broker,omitempty"` // name or host:port
 }
 
 // Cluster lists all brokers that the name server knows, sorted by cluster, name and id.

@@ -25,15 +25,15 @@ type Topic struct {
 
 // TopicBroker is the part of a topic on one broker.
 type TopicBroker struct {
-	Cluster     string
-	Broker      string
-	Addr        string // of the master, else of the smallest id
-	ReadQueues  int
-	WriteQueues int
-	Perm        int
-	SysFlag     int
-	Order       bool
-	Attributes  map[string]string
+	Cluster     string            `json:"cluster"`
+	Broker      string            `json:"broker"`
+	Addr        string            `json:"addr"` // of the master, else of the smallest id
+	ReadQueues  int               `json:"readQueues"`
+	WriteQueues int               `json:"writeQueues"`
+	Perm        int               `json:"perm"`
+	SysFlag     int               `json:"sysFlag,omitempty"`
+	Order       bool              `json:"order,omitempty"`
+	Attributes  map[string]string `json:"attributes,omitempty"`
 }
 
 // TopicQueue is the state of one queue.

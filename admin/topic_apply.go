@@ -29,7 +29,7 @@ const orderNamespace = "ORDER_TOPIC_CONFIG"
 // what was planned.
 func (c *Client) Apply(ctx context.Context, p *TopicPlan) (*Result, error) {
 	switch p.Kind {
-	case ActionCreate:
+	case ActionCreate, kindRestore:
 		return c.applyCreate(ctx, p), nil
 	case ActionDelete:
 		return c.applyDelete(ctx, p), nil
@@ -50,7 +50,7 @@ func (c *Client) applyCreate(ctx context.Context, p *TopicPlan) *Result {
 			done[index[b]] = &ch
 			return nil
 		}
-		if _, err := c.ask(ctx, b.Addr, createRequest(p.spec, ch.After)); err != nil {
+		if _, err := c.ask(ctx, b.Addr, createRequest(p.attributes(&ch), ch.After, p.Topic)); err != nil {
 			return err
 		}
 		now, err := c.topicConfig(ctx, b.Addr, p.Topic)
@@ -71,10 +71,35 @@ func (c *Client) applyCreate(ctx context.Context, p *TopicPlan) *Result {
 			res.Done = append(res.Done, *ch)
 		}
 	}
-	if p.spec.Order {
+	if p.spec.Order || p.Kind == kindRestore && changesOrder(res.Done) {
 		res.Errors = append(res.Errors, c.putOrder(ctx, p, res.Done)...)
 	}
 	return res
+}
+
+// attributes is the change of attributes that goes with a change.
+func (p *TopicPlan) attributes(ch *Change) map[string]string {
+	if p.Kind != kindRestore || ch.Before == nil {
+		return p.spec.Attributes
+	}
+	out := map[string]string{}
+	for k, v := range ch.After.Attributes {
+		if was, ok := ch.Before.Attributes[k]; !ok || was != v {
+			out["+"+k] = v
+		}
+	}
+	for k := range ch.Before.Attributes {
+		if _, ok := ch.After.Attributes[k]; !ok {
+			out["-"+k] = ""
+		}
+	}
+	return out
+}
+
+func changesOrder(done []Change) bool {
+	return slices.ContainsFunc(done, func(ch Change) bool {
+		return ch.Before != nil && ch.After != nil && (ch.Before.Order || ch.After.Order)
+	})
 }
 
 func sameQueues(a, b *TopicBroker) bool {
@@ -82,12 +107,12 @@ func sameQueues(a, b *TopicBroker) bool {
 }
 
 // createRequest is UPDATE_AND_CREATE_TOPIC as mqadmin sends it.
-func createRequest(spec TopicSpec, t *TopicBroker) *remoting.Command {
+func createRequest(attributes map[string]string, t *TopicBroker, topic string) *remoting.Command {
 	req := remoting.NewRequest(remoting.ReqUpdateAndCreateTopic, &remoting.CreateTopicHeader{
-		Topic: spec.Name, DefaultTopic: message.TopicAutoCreate, ReadQueueNums: int32(t.ReadQueues), WriteQueueNums: int32(t.WriteQueues),
+		Topic: topic, DefaultTopic: message.TopicAutoCreate, ReadQueueNums: int32(t.ReadQueues), WriteQueueNums: int32(t.WriteQueues),
 		Perm: int32(t.Perm), TopicFilterType: remoting.FilterSingleTag, TopicSysFlag: int32(t.SysFlag), Order: t.Order,
 	})
-	req.Fields.Set("attributes", attributeText(spec.Attributes))
+	req.Fields.Set("attributes", attributeText(attributes))
 	req.Fields.SetBool("force", false)
 	return req
 }
@@ -107,9 +132,16 @@ func (c *Client) putOrder(ctx context.Context, p *TopicPlan, done []Change) []Ta
 		return []TargetError{{Addr: c.ns.Current(), Err: err}}
 	}
 	for _, ch := range done {
-		if ch.Broker != "" {
+		switch {
+		case ch.Broker == "":
+		case ch.After.Order:
 			counts[ch.Broker] = strconv.Itoa(ch.After.WriteQueues)
+		default:
+			delete(counts, ch.Broker)
 		}
+	}
+	if len(counts) == 0 {
+		return c.eachNameServer(ctx, remoting.NewRequest(remoting.ReqDeleteKVConfig, &remoting.DeleteKVConfigHeader{Namespace: orderNamespace, Key: p.Topic}))
 	}
 	var parts []string
 	for _, broker := range slices.Sorted(maps.Keys(counts)) {

@@ -15,16 +15,16 @@ import (
 
 // TopicSpec is a topic to create or to change.
 type TopicSpec struct {
-	Name        string
-	ReadQueues  int // 0: as the topic has, or 8 for a new one
-	WriteQueues int // 0: likewise
-	Perm        int // 0: likewise, or 6 (read and write)
+	Name        string `json:"name"`
+	ReadQueues  int    `json:"readQueues,omitempty"`  // 0: as the topic has, or 8 for a new one
+	WriteQueues int    `json:"writeQueues,omitempty"` // 0: likewise
+	Perm        int    `json:"perm,omitempty"`        // 0: likewise, or 6 (read and write)
 	// Order, Unit and HasUnitSub are set where they are true; what a topic has stays.
-	Order      bool
-	Unit       bool
-	HasUnitSub bool
+	Order      bool `json:"order,omitempty"`
+	Unit       bool `json:"unit,omitempty"`
+	HasUnitSub bool `json:"hasUnitSub,omitempty"`
 	// Attributes in the request's form: "+key" with a value, "-key" without.
-	Attributes map[string]string
+	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
 // Defaults of a new topic, those of mqadmin.
@@ -35,12 +35,12 @@ const (
 
 // Change is what a plan does on one broker.
 type Change struct {
-	Broker  string
-	Addr    string
-	Action  string // create, update, none, delete
-	Before  *TopicBroker
-	After   *TopicBroker // nil when the topic goes
-	Warning string
+	Broker  string       `json:"broker,omitempty"`
+	Addr    string       `json:"addr"`
+	Action  string       `json:"action"` // create, update, none, delete
+	Before  *TopicBroker `json:"before,omitempty"`
+	After   *TopicBroker `json:"after,omitempty"` // nil when the topic goes
+	Warning string       `json:"warning,omitempty"`
 }
 
 // Actions of a Change.
@@ -51,16 +51,21 @@ const (
 	ActionDelete = "delete"
 )
 
+// kindRestore is the kind of a plan that puts a topic back to what it was.
+const kindRestore = "restore"
+
 // TopicPlan is a change of a topic, planned and not yet done.
 type TopicPlan struct {
-	Kind    string // create, delete
+	Kind    string // create, delete, restore
 	Cluster []string
 	Topic   string
 	Changes []Change
 	// Unread counts messages of groups that a deletion would destroy unread.
 	Unread []UnreadGroup
+	Groups []string // that consume the topic which is deleted
 	Errors []TargetError
 
+	target  Target
 	spec    TopicSpec
 	brokers []Broker // of Changes, but for one of the route alone
 	// clusters whose brokers all give the topic up: it is taken out of their routes.
@@ -88,7 +93,7 @@ func (c *Client) PlanCreateTopic(ctx context.Context, t Target, spec TopicSpec) 
 	if topicKind(spec.Name, ownNames(masters)) == KindSystem {
 		return nil, fmt.Errorf("cannot create topic %q: brokers keep that name for themselves", spec.Name)
 	}
-	p := &TopicPlan{Kind: ActionCreate, Topic: spec.Name, Cluster: clustersOf(masters), spec: spec, Errors: errs}
+	p := &TopicPlan{Kind: ActionCreate, Topic: spec.Name, Cluster: clustersOf(masters), target: t, spec: spec, Errors: errs}
 	before, errs := c.readTopic(ctx, spec.Name, masters)
 	p.Errors = append(p.Errors, errs...)
 	for _, b := range masters {
@@ -220,9 +225,16 @@ func (c *Client) PlanDeleteTopic(ctx context.Context, t Target, name string) (*T
 	if topicKind(name, ownNames(masters)) == KindSystem {
 		return nil, fmt.Errorf("cannot delete topic %q: brokers keep it for themselves", name)
 	}
-	p := &TopicPlan{Kind: ActionDelete, Topic: name, Cluster: clustersOf(masters), Errors: errs}
+	return c.planDelete(ctx, t, name, masters, errs)
+}
+
+// planDelete plans the deletion of a topic on masters. errs are of brokers that
+// cannot be asked.
+func (c *Client) planDelete(ctx context.Context, t Target, name string, masters []Broker, errs []TargetError) (*TopicPlan, error) {
+	p := &TopicPlan{Kind: ActionDelete, Topic: name, Cluster: clustersOf(masters), target: t, Errors: errs}
 	before, errs := c.readTopic(ctx, name, masters)
 	p.Errors = append(p.Errors, errs...)
+	var err error
 	var asked []Broker
 	for _, b := range masters {
 		was, ok := before[b]
@@ -243,8 +255,8 @@ func (c *Client) PlanDeleteTopic(ctx context.Context, t Target, name string) (*T
 		}
 		p.Changes = []Change{{Addr: c.ns.Current(), Action: ActionDelete, Warning: "no broker has the topic, only a route is left"}}
 	}
-	unread, errs := c.unread(ctx, name, p.brokers)
-	p.Unread, p.Errors = unread, append(p.Errors, errs...)
+	p.Unread, p.Groups, errs = c.unread(ctx, name, p.brokers)
+	p.Errors = append(p.Errors, errs...)
 	return p, nil
 }
 
@@ -270,13 +282,17 @@ func (c *Client) wholeClusters(ctx context.Context, brokers []Broker) ([]string,
 	return out, nil
 }
 
-// unread counts what each group has not read of a topic, by queue.
-func (c *Client) unread(ctx context.Context, topic string, brokers []Broker) (out []UnreadGroup, errs []TargetError) {
+// unread counts what each group has not read of a topic, by queue, and names the
+// groups that consume it.
+func (c *Client) unread(ctx context.Context, topic string, brokers []Broker) (out []UnreadGroup, all []string, errs []TargetError) {
 	errs = c.each(brokers, func(mu *sync.Mutex, b Broker) error {
 		groups, err := c.topicGroups(ctx, b.Addr, topic)
 		if err != nil {
 			return err
 		}
+		mu.Lock()
+		all = append(all, groups...)
+		mu.Unlock()
 		for _, g := range groups {
 			stats, err := c.consumeStats(ctx, b.Addr, g, topic)
 			if hasCode(err, remoting.RespSubscriptionGroupNotExist) {
@@ -298,5 +314,6 @@ func (c *Client) unread(ctx context.Context, topic string, brokers []Broker) (ou
 	slices.SortFunc(out, func(a, b UnreadGroup) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Broker, b.Broker), cmp.Compare(a.QueueID, b.QueueID))
 	})
-	return out, errs
+	slices.Sort(all)
+	return out, slices.Compact(all), errs
 }

@@ -18,7 +18,7 @@ func newAdminCmd(a *app) *cobra.Command {
 		Example: `  mqx admin topic ls --sort messages
   mqx admin topic create ORDERS --queues 8 --yes
   mqx admin group get billing --match 'lag>0'`,
-	}, newTopicCmd(a), newGroupCmd(a))
+	}, newTopicCmd(a), newGroupCmd(a), newPlanCmd(a), newUndoCmd(a))
 }
 
 // targetProblems are the brokers that did not answer, as records.
@@ -60,7 +60,7 @@ func completer(a *app, t *targetFlags, query func(ctx context.Context, c *admin.
 	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), completionTime)
 		defer cancel()
-		client, err := a.adminClient(t)
+		client, err := a.adminClient(ctx, t)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -81,7 +81,7 @@ func newGroupLsCmd(a *app) *cobra.Command {
 }
 
 func runGroupLs(a *app, c *cobra.Command, o *listGroupsOptions) error {
-	client, err := a.adminClient(&o.target)
+	client, err := a.adminClient(c.Context(), &o.target)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func runGroupGet(a *app, c *cobra.Command, o *getGroupOptions, name string) erro
 	if !ok {
 		return notOneOf("--show", o.show, "queues", "members", "subscriptions", "config")
 	}
-	client, err := a.adminClient(&o.target)
+	client, err := a.adminClient(c.Context(), &o.target)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func newTopicLsCmd(a *app) *cobra.Command {
 }
 
 func runTopicLs(a *app, c *cobra.Command, o *listTopicsOptions) error {
-	client, err := a.adminClient(&o.target)
+	client, err := a.adminClient(c.Context(), &o.target)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func runTopicGet(a *app, c *cobra.Command, o *getTopicOptions, name string) erro
 	if !ok {
 		return notOneOf("--show", o.show, "queues", "config", "groups")
 	}
-	client, err := a.adminClient(&o.target)
+	client, err := a.adminClient(c.Context(), &o.target)
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,6 @@ package cmd
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -134,171 +131,28 @@ func runTopicCreate(a *app, c *cobra.Command, o *changeTopicOptions, name string
 	if err != nil {
 		return err
 	}
-	return o.change(a, c, "", func(ctx context.Context, t planTarget) (*admin.TopicPlan, error) {
-		return t.client.PlanCreateTopic(ctx, t.target, spec)
+	return o.change(a, c).run(act{name: name}, func(ctx context.Context, client *admin.Client) ([]*admin.TopicPlan, error) {
+		return onePlan(client.PlanCreateTopic(ctx, o.on(), spec))
 	})
 }
 
 func runTopicRm(a *app, c *cobra.Command, o *changeTopicOptions, name string) error {
-	return o.change(a, c, name, func(ctx context.Context, t planTarget) (*admin.TopicPlan, error) {
-		return t.client.PlanDeleteTopic(ctx, t.target, name)
+	return o.change(a, c).run(act{name: name, destructive: true}, func(ctx context.Context, client *admin.Client) ([]*admin.TopicPlan, error) {
+		return onePlan(client.PlanDeleteTopic(ctx, o.on(), name))
 	})
 }
 
-// planTarget is what a planning function gets.
-type planTarget struct {
-	client *admin.Client
-	target admin.Target
+func (o *changeTopicOptions) on() admin.Target {
+	return admin.Target{Cluster: o.cluster, Broker: o.broker}
 }
 
-// change plans, shows, asks, does and reads back. confirmName is what a
-// destructive change asks to be typed.
-func (o *changeTopicOptions) change(a *app, c *cobra.Command, confirmName string, plan func(context.Context, planTarget) (*admin.TopicPlan, error)) error {
-	out, closeOut, err := a.open(&o.output)
+func (o *changeTopicOptions) change(a *app, c *cobra.Command) *topicChange {
+	return &topicChange{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety}
+}
+
+func onePlan(p *admin.TopicPlan, err error) ([]*admin.TopicPlan, error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w, err := a.renderer(out, &o.output, topicChangeSchema, false)
-	if err != nil {
-		return err
-	}
-	if w.Help() {
-		return w.Close()
-	}
-	client, err := a.adminClient(&o.target)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
-	ctx, cancel := a.deadline(c, true)
-	defer cancel()
-	p, err := plan(ctx, planTarget{client, admin.Target{Cluster: o.cluster, Broker: o.broker}})
-	if err != nil {
-		return a.withTimeout(ctx, err)
-	}
-	if err := allFailed(len(p.Changes), p.Errors); err != nil {
-		return err
-	}
-	if o.safety.dryRun {
-		showTopicPlan(a, p)
-	}
-	if o.safety.dryRun || nothingToDo(p) {
-		return o.finish(a, w, closeOut, p.Changes, p.Errors, p.Topic, o.safety.dryRun && !nothingToDo(p))
-	}
-	showTopicPlan(a, p)
-	if err := a.agree(&o.safety, confirmName); err != nil {
-		return err
-	}
-	// The time a person takes to answer is not the command's.
-	ctx, cancelApply := a.deadlineAfterQuestion(c)
-	defer cancelApply()
-	result, err := client.Apply(ctx, p)
-	if err != nil {
-		return a.withTimeout(ctx, err)
-	}
-	if err := allFailed(len(result.Done), result.Errors); err != nil {
-		return err
-	}
-	undoLine(a, p.Topic, result.Done)
-	// Who could not be planned for was not changed either.
-	return o.finish(a, w, closeOut, result.Done, append(slices.Clone(p.Errors), result.Errors...), p.Topic, false)
-}
-
-func nothingToDo(p *admin.TopicPlan) bool {
-	for _, c := range p.Changes {
-		if c.Action != "none" {
-			return false
-		}
-	}
-	return true
-}
-
-// finish prints the changes, planned or done, and makes the exit code.
-func (o *changeTopicOptions) finish(a *app, w *render.Writer, closeOut func() error, changes []admin.Change, errs []admin.TargetError, topic string, would bool) error {
-	for _, ch := range changes {
-		if err := w.Row(topic, orUnknown(ch.Broker), ch.Addr, ch.Action, topicConfig(ch.Before), topicConfig(ch.After), orUnknown(ch.Warning)); err != nil {
-			return err
-		}
-	}
-	missing := targetProblems(errs)
-	for _, p := range missing {
-		w.Problem(p)
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	if err := closeOut(); err != nil {
-		return err
-	}
-	if err := a.partial(missing); err != nil {
-		return err
-	}
-	if would && o.safety.exitCode {
-		return silentError{ExitCheckFailed}
-	}
-	return nil
-}
-
-// topicConfig is a configuration as an object of a record; nil where there is none.
-func topicConfig(b *admin.TopicBroker) any {
-	if b == nil {
-		return nil
-	}
-	return struct {
-		ReadQueues  int               `json:"readQueues" yaml:"readQueues"`
-		WriteQueues int               `json:"writeQueues" yaml:"writeQueues"`
-		Perm        string            `json:"perm" yaml:"perm"`
-		Order       bool              `json:"order" yaml:"order"`
-		Attributes  map[string]string `json:"attributes,omitempty" yaml:"attributes,omitempty"`
-	}{b.ReadQueues, b.WriteQueues, permName(b.Perm), b.Order, b.Attributes}
-}
-
-// showTopicPlan says on stderr what is about to be done.
-func showTopicPlan(a *app, p *admin.TopicPlan) {
-	fmt.Fprintf(a.Err, "Plan for cluster %s: %s topic %s\n", strings.Join(p.Cluster, ", "), p.Kind, p.Topic)
-	for _, ch := range p.Changes {
-		who := ch.Addr
-		if ch.Broker != "" {
-			who = ch.Broker + " (" + ch.Addr + ")"
-		}
-		fmt.Fprintf(a.Err, "  %-8s %s%s\n", ch.Action, who, describeChange(ch))
-		if ch.Warning != "" {
-			fmt.Fprintf(a.Err, "           warning: %s\n", ch.Warning)
-		}
-	}
-	for _, u := range p.Unread {
-		fmt.Fprintf(a.Err, "  unread   %s of group %s in queue %d of %s would be lost\n", counted(u.Count, "message"), u.Group, u.QueueID, u.Broker)
-	}
-	for _, e := range p.Errors {
-		fmt.Fprintf(a.Err, "  unknown  %s\n", oneLine(e.Error()))
-	}
-}
-
-func describeChange(ch admin.Change) string {
-	short := func(b *admin.TopicBroker) string {
-		if b == nil {
-			return "nothing"
-		}
-		return fmt.Sprintf("%d read, %d write queues, %s", b.ReadQueues, b.WriteQueues, permName(b.Perm))
-	}
-	if ch.Before == nil && ch.After == nil {
-		return ""
-	}
-	return ": " + short(ch.Before) + " -> " + short(ch.After)
-}
-
-// undoLine prints the commands that take back what was done, where one does.
-func undoLine(a *app, topic string, done []admin.Change) {
-	for _, ch := range done {
-		switch ch.Action {
-		case "create":
-			a.note("undo: mqx admin topic rm %s -b %s --confirm %s", topic, ch.Broker, topic)
-		case "update":
-			if ch.Before == nil || ch.After == nil || ch.Before.Order != ch.After.Order || !maps.Equal(ch.Before.Attributes, ch.After.Attributes) {
-				continue // no one command takes these back
-			}
-			a.note("undo: mqx admin topic create %s -b %s --read-queues %d --write-queues %d --perm %s --yes",
-				topic, ch.Broker, ch.Before.ReadQueues, ch.Before.WriteQueues, permName(ch.Before.Perm))
-		}
-	}
+	return []*admin.TopicPlan{p}, nil
 }

@@ -36,6 +36,7 @@ type benchOptions struct {
 	runs        int
 	verify      bool
 	waitStore   bool
+	confirm     string
 }
 
 var benchSchema = render.Schema{Kind: "BenchReportList", Name: "run", Fields: []render.Field{
@@ -122,6 +123,9 @@ func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
 		}
 	})
 	o.output.add(c)
+	if kind == "produce" {
+		addConfirm(c, &o.confirm, "the topic")
+	}
 	if kind != "route" {
 		completeFlag(c, "broker", completeBrokers(a, &o.target))
 	}
@@ -163,8 +167,10 @@ func runBench(a *app, c *cobra.Command, o *benchOptions, kind string, run loadFu
 	if err := o.check(c); err != nil {
 		return err
 	}
-	if kind == "produce" && a.global.readOnly {
-		return failf(ExitDenied, "refused by --read-only")
+	if kind == "produce" && !o.output.help() {
+		if err := a.mayWrite(&o.target, o.confirm, strings.Join(o.topics, ",")); err != nil {
+			return err
+		}
 	}
 	out, closeOut, err := a.open(&o.output)
 	if err != nil {
@@ -177,7 +183,7 @@ func runBench(a *app, c *cobra.Command, o *benchOptions, kind string, run loadFu
 	if w.Help() {
 		return w.Close()
 	}
-	cfg, err := a.clientConfig(&o.target)
+	cfg, err := a.clientConfig(c.Context(), &o.target)
 	if err != nil {
 		return err
 	}
@@ -215,7 +221,7 @@ func (o *benchOptions) findBrokers(ctx context.Context, a *app) error {
 	if !slices.ContainsFunc(o.brokers, isBrokerName) {
 		return nil
 	}
-	c, err := a.adminClient(&o.target)
+	c, err := a.adminClient(ctx, &o.target)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,10 @@ func (o *brokerOptions) brokerConfig(a *app) (broker.Config, error) {
 	if o.namesrv != "" {
 		cfg.NamesrvAddr = o.namesrv
 	} else if cfg.NamesrvAddr == "" {
-		cfg.NamesrvAddr, _ = a.namesrvText("")
+		var err error
+		if cfg.NamesrvAddr, err = a.brokerNamesrv(); err != nil {
+			return cfg, err
+		}
 	}
 	if o.store != "" {
 		cfg.Store.RootDir, cfg.Store.CommitLogDir = o.store, ""
@@ -149,4 +152,19 @@ func runBroker(a *app, c *cobra.Command, o *brokerOptions) error {
 		startLines(log, b.Explain())
 		log.Info("broker started", "addr", b.Addr().String(), "version", versionText())
 	})
+}
+
+// brokerNamesrv is where a broker registers that was told neither by a flag nor by
+// its configuration: a context that was named for it, else the environment. The
+// current context is that of a person, not of a server.
+func (a *app) brokerNamesrv() (string, error) {
+	_, named, _, err := a.contexts()
+	if err != nil {
+		return "", err
+	}
+	if named != nil && len(named.NameServers) > 0 {
+		return strings.Join(named.NameServers, ";"), nil
+	}
+	text, _ := a.namesrvEnv()
+	return text, nil
 }

@@ -36,6 +36,11 @@ func classify(err error) *Failure {
 		f.Try = "mqx admin topic ls, mqx admin topic get TOPIC"
 		return f
 	}
+	if _, ok := errors.AsType[*admin.ChangedError](err); ok {
+		f.Code = ExitCheckFailed
+		f.Why, f.Try = "nothing was done, it might not be what was meant any more", "look, and plan anew"
+		return f
+	}
 	if invalid(err) {
 		f.Code = ExitUsage
 		return f

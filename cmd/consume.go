@@ -32,6 +32,7 @@ type consumeOptions struct {
 	where   string
 	count   int64
 	follow  bool
+	confirm string
 
 	filter *filter.Expression // of where; nil without one
 }
@@ -82,6 +83,7 @@ subscription of the group, and the broker decides.`,
 	o.show.add(c)
 	o.output.addRows(c)
 	o.output.add(c)
+	addConfirm(c, &o.confirm, "the group, with --commit")
 	completeFlag(c, "broker", completeBrokers(a, &o.target))
 	completeFlag(c, "group", completeGroups(a, &o.target))
 	return c
@@ -188,7 +190,12 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 	if w.Help() {
 		return w.Close()
 	}
-	cfg, err := a.clientConfig(&o.target)
+	if o.commit {
+		if err := a.mayWrite(&o.target, o.confirm, o.group); err != nil {
+			return err
+		}
+	}
+	cfg, err := a.clientConfig(c.Context(), &o.target)
 	if err != nil {
 		return err
 	}
@@ -197,9 +204,6 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 	h := &handOff{w: w, show: o.show, count: o.count, filter: o.filter}
 	var missing problems
 	if o.commit {
-		if a.global.readOnly {
-			return failf(ExitDenied, "refused by --read-only: --commit moves the offsets of group %s", o.group)
-		}
 		err = o.join(ctx, cfg, topic, h)
 	} else {
 		err = o.read(ctx, a, c, cfg, topic, h, &missing)

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,6 +87,14 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+func nameServers(a *app, flag string) ([]string, string, error) {
+	r, err := a.resolve(&targetFlags{namesrv: flag})
+	if err != nil {
+		return nil, "", err
+	}
+	return r.nameServers.value, r.nameServers.source, nil
+}
+
 func TestNameServersPrecedence(t *testing.T) {
 	for _, c := range []struct {
 		flag   string
@@ -99,15 +108,27 @@ func TestNameServersPrecedence(t *testing.T) {
 		{"e:5;f:6", map[string]string{"MQX_NAMESRV": "c:3"}, "e:5 f:6", "--namesrv"},
 		{"[::1]:7", nil, "[::1]:7", "--namesrv"},
 	} {
-		a := &app{env: func(k string) string { return c.env[k] }}
-		addrs, source, err := a.nameServers(c.flag)
+		none := noEnv(t)
+		a := &app{env: func(k string) string { return cmp.Or(c.env[k], none(k)) }}
+		addrs, source, err := nameServers(a, c.flag)
 		if err != nil || strings.Join(addrs, " ") != c.want || source != c.source {
 			t.Errorf("flag %q, env %v: %v from %s (%v), want %s from %s", c.flag, c.env, addrs, source, err, c.want, c.source)
 		}
 	}
-	a := &app{env: func(string) string { return "" }}
-	if _, _, err := a.nameServers("::;"); err == nil || asFailure(err).Code != ExitUsage {
+	a := &app{env: noEnv(t)}
+	if _, _, err := nameServers(a, "::;"); err == nil || asFailure(err).Code != ExitUsage {
 		t.Errorf("bad name servers: %v", err)
+	}
+}
+
+// noEnv is an environment without anything but an empty directory for contexts.
+func noEnv(t *testing.T) func(string) string {
+	dir := t.TempDir()
+	return func(name string) string {
+		if name == "XDG_CONFIG_HOME" {
+			return dir
+		}
+		return ""
 	}
 }
 
@@ -132,9 +153,9 @@ func TestAgree(t *testing.T) {
 		{"asked for the name, y", safetyFlags{}, "ORDERS", true, "y\n", ExitUsage},
 	} {
 		var errOut bytes.Buffer
-		a := &app{Streams: Streams{In: strings.NewReader(c.answer), Err: &errOut, InTTY: c.tty, ErrTTY: c.tty}}
+		a := &app{env: noEnv(t), Streams: Streams{In: strings.NewReader(c.answer), Err: &errOut, InTTY: c.tty, ErrTTY: c.tty}}
 		got := ExitOK
-		if err := a.agree(&c.s, c.asks); err != nil {
+		if err := a.agree(&targetFlags{}, &c.s, act{name: "ORDERS", destructive: c.asks != ""}); err != nil {
 			got = asFailure(err).Code
 		}
 		if got != c.want {
@@ -144,8 +165,8 @@ func TestAgree(t *testing.T) {
 			t.Errorf("%s: the question %q does not name what is destroyed", c.name, errOut.String())
 		}
 	}
-	a := &app{global: globalFlags{readOnly: true}}
-	if err := a.agree(&safetyFlags{yes: true}, ""); err == nil || asFailure(err).Code != ExitDenied {
+	a := &app{env: noEnv(t), global: globalFlags{readOnly: true}}
+	if err := a.agree(&targetFlags{}, &safetyFlags{yes: true}, act{name: "ORDERS"}); err == nil || asFailure(err).Code != ExitDenied {
 		t.Errorf("--read-only: %v", err)
 	}
 }

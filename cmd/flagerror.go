@@ -21,6 +21,9 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		f := usagef("cannot use --%s %q", bad.GetFlag().Name, bad.GetValue())
+		if bad.GetFlag().Value.Type() == "source" { // the text may be a secret
+			f = usagef("cannot use the value of --%s", bad.GetFlag().Name)
+		}
 		if said, ok := errors.AsType[*Failure](bad); ok {
 			_, why, _ := cutReason(said.Error())
 			return f.because(why).try("%s", said.Try)
@@ -60,6 +63,7 @@ func article(kind string) string {
 	if what, ok := map[string]string{
 		"bool": "true or false", "int": "a whole number", "int32": "a whole number", "int64": "a whole number",
 		"duration": "a time such as 300ms, 10s or 15m", "string": "a text", "stringArray": "a text", "size": "a size such as 4KiB",
+		"source": "the place of a secret: env:NAME, file:PATH, cmd:COMMAND or text:VALUE",
 	}[kind]; ok {
 		return what
 	}

@@ -54,6 +54,7 @@ type globalFlags struct {
 	partial   string
 	noHeaders bool
 	readOnly  bool
+	context   string
 }
 
 const defaultTimeout = 5 * time.Second
@@ -65,6 +66,7 @@ func (g *globalFlags) add(root *cobra.Command) {
 		f.DurationVar(&g.timeout, "timeout", defaultTimeout, "time for the whole command; produce, consume and bench have none unless it is given")
 		f.StringVar(&g.partial, "partial", "fail", "when some brokers did not answer: fail (exit code 3) or ok")
 		f.BoolVar(&g.noHeaders, "no-headers", false, "leave the header line out")
+		f.StringVar(&g.context, "context", "", "the context to use, in place of the current one; see mqx help contexts")
 		f.BoolVar(&g.readOnly, "read-only", false, "refuse everything that would change something")
 	})
 }

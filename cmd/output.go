@@ -28,6 +28,17 @@ type outputFlags struct {
 	interval time.Duration
 }
 
+// help: only the fields are asked for.
+func (o *outputFlags) help() bool { return o.form == string(render.FormHelp) }
+
+// check refuses a form that is none before anything else is looked at.
+func (o *outputFlags) check() error {
+	if _, _, err := render.ParseForm(o.form); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}
+
 // add adds the flags of the form of the output.
 func (o *outputFlags) add(c *cobra.Command) {
 	grouped(c, groupOutput, func(f *pflag.FlagSet) {

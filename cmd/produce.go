@@ -33,6 +33,7 @@ type produceOptions struct {
 	batch      int
 	retries    int
 	delay, at  string
+	confirm    string
 }
 
 var sendSchema = render.Schema{Kind: "SendResultList", Name: "msgId", Fields: []render.Field{
@@ -81,6 +82,7 @@ was stored.`,
 		f.StringVar(&o.at, "at", "", "deliver at this time, as +10m or 2026-01-02T15:04:05")
 	})
 	o.output.add(c)
+	addConfirm(c, &o.confirm, "the topic")
 	completeFlag(c, "broker", completeBrokers(a, &o.target))
 	return c
 }
@@ -173,15 +175,15 @@ func runProduce(a *app, c *cobra.Command, o *produceOptions, args []string) erro
 	if w.Help() {
 		return w.Close()
 	}
-	if a.global.readOnly {
-		return failf(ExitDenied, "refused by --read-only")
+	if err := a.mayWrite(&o.target, o.confirm, args[0]); err != nil {
+		return err
 	}
 	in, closeIn, err := a.input(args[1:])
 	if err != nil {
 		return err
 	}
 	defer closeIn()
-	cfg, err := a.clientConfig(&o.target)
+	cfg, err := a.clientConfig(c.Context(), &o.target)
 	if err != nil {
 		return err
 	}

@@ -69,10 +69,11 @@ one process.`,
 	root.SetUsageFunc(func(c *cobra.Command) error { writeUsage(c.OutOrStderr(), c); return nil })
 	root.SetHelpCommand(newHelpCmd())
 	a.global.add(root)
+	completeFlag(root, "context", completeContextFlag(a))
 	root.AddCommand(serverCommands(a)...)
 	root.AddCommand(
 		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newStoreCmd(a), newAdminCmd(a), newMqadminCmd(),
-		newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
+		newContextCmd(a), newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
 	)
 	return root
 }

@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", e.WorkDir)
-			for _, unset := range []string{"MQX_NAMESRV", "NAMESRV_ADDR", "MQX_ACCESS_KEY", "NOTIFY_SOCKET"} {
+			for _, unset := range []string{"MQX_NAMESRV", "NAMESRV_ADDR", "MQX_ACCESS_KEY", "NOTIFY_SOCKET", "MQX_CONTEXT", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "VISUAL", "EDITOR", "ROCKETMQ_HOME"} {
 				e.Setenv(unset, "")
 			}
 			return nil
@@ -134,7 +134,10 @@ func mqxCommand(ts *testscript.TestScript, args []string) *exec.Cmd {
 		}
 	}
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "MQX_NAMESRV", "NAMESRV_ADDR", "NOTIFY_SOCKET", "TMPDIR", "GOCOVERDIR"} {
+	for _, name := range []string{
+		"PATH", "HOME", "MQX_NAMESRV", "NAMESRV_ADDR", "NOTIFY_SOCKET", "TMPDIR", "GOCOVERDIR", "EDITOR", "ROCKETMQ_HOME", "NO_COLOR",
+		"MQX_CONTEXT", "MQX_ACCESS_KEY", "MQX_SECRET_KEY", "MQX_ACCESS_KEY_FILE", "MQX_SECRET_KEY_FILE", "MQX_SECRET_KEY_COMMAND",
+	} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd

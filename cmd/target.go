@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"cmp"
+	"context"
 	"crypto/tls"
 	"strings"
 	"time"
@@ -9,6 +11,7 @@ import (
 
 	"mqx/admin"
 	"mqx/client"
+	"mqx/internal/contexts"
 	remoteclient "mqx/remoting/client"
 )
 
@@ -17,37 +20,188 @@ const defaultNamesrv = "127.0.0.1:9876"
 // targetFlags say which cluster a command talks to and how.
 type targetFlags struct {
 	namesrv string
+	secrets secretFlags
 	tls     bool
-	tlsOpts remoteclient.TLSOptions
+	ca      string
+	cert    string
+	key     string
+
+	// pinned are the name servers of a plan or a change that is applied again: what
+	// neither a flag nor a named context says comes from here.
+	pinned chosen[[]string]
+
+	found *target // what resolve found
+}
+
+// secretFlags are the places of the secrets that flags give.
+type secretFlags struct {
+	accessKey, secretKey, securityToken, tlsKeyPassword sourceFlag
 }
 
 func (t *targetFlags) add(f *pflag.FlagSet) {
-	f.StringVarP(&t.namesrv, "namesrv", "n", "", "name servers, ; or , between them (default $MQX_NAMESRV, $NAMESRV_ADDR, "+defaultNamesrv+")")
+	f.StringVarP(&t.namesrv, "namesrv", "n", "", "name servers, ; or , between them (default: see mqx help contexts)")
+	f.Var(&t.secrets.accessKey, "access-key", "access key that signs requests: env:NAME, file:PATH, cmd:COMMAND or text:KEY")
+	f.Var(&t.secrets.secretKey, "secret-key", "secret key to it: env:NAME, file:PATH, cmd:COMMAND; text:KEY is seen by everybody on this machine")
+	f.Var(&t.secrets.securityToken, "security-token", "security token to them, if there is one, given likewise")
 	f.BoolVar(&t.tls, "tls", false, "connect with TLS")
-	f.StringVar(&t.tlsOpts.TrustCertPath, "tls-ca", "", "file of certificates to trust; without it the server's is not checked, as with Apache's clients")
-	f.StringVar(&t.tlsOpts.CertPath, "tls-cert", "", "file of the client's own certificate")
-	f.StringVar(&t.tlsOpts.KeyPath, "tls-key", "", "file of the key to it")
+	f.StringVar(&t.ca, "tls-ca", "", "file of certificates to trust; without it the server's is not checked, as with Apache's clients")
+	f.StringVar(&t.cert, "tls-cert", "", "file of the client's own certificate")
+	f.StringVar(&t.key, "tls-key", "", "file of the key to it")
+	f.Var(&t.secrets.tlsKeyPassword, "tls-key-password", "password of that key: env:NAME, file:PATH, cmd:COMMAND or text:PASSWORD")
 }
 
-// nameServers resolves the name servers and says where they came from.
-func (a *app) nameServers(flag string) (addrs []string, source string, err error) {
-	text, source := a.namesrvText(flag)
-	if text == "" {
+// sourceFlag is a flag whose value says where a secret is found.
+type sourceFlag struct{ source contexts.Source }
+
+// String shows the place, never the secret.
+func (s *sourceFlag) String() string { return s.source.String() }
+
+// Type names the value in help.
+func (s *sourceFlag) Type() string { return "source" }
+
+// Set takes a place. A mistake is told without the text, which may be a secret.
+func (s *sourceFlag) Set(text string) (err error) {
+	s.source, err = contexts.ParseSource(text)
+	return err
+}
+
+// chosen is a value and where it came from.
+type chosen[T any] struct {
+	value  T
+	source string // "" while nothing gave a value
+}
+
+// target is the cluster of a command: what was given, and by whom.
+type target struct {
+	context     string // name of the context that gave something, "" for none
+	nameServers chosen[[]string]
+	accessKey   chosen[contexts.Source]
+	secretKey   chosen[contexts.Source]
+	token       chosen[contexts.Source]
+	keyPassword chosen[contexts.Source]
+	tls         chosen[*contexts.TLS] // nil: no TLS
+	store       chosen[string]
+	marks       contexts.Marks
+}
+
+const (
+	envNamesrv   = "MQX_NAMESRV"
+	envContext   = "MQX_CONTEXT"
+	envAccess    = "MQX_ACCESS_KEY"
+	envSecret    = "MQX_SECRET_KEY"
+	envToken     = "MQX_SECURITY_TOKEN"
+	envTLSSecret = "MQX_TLS_KEY_PASSWORD"
+)
+
+// resolve finds out which cluster is meant: flag, then the context that is named
+// by --context or MQX_CONTEXT, then the environment, then the current context, then
+// the default. What the current context says beside its name servers counts only
+// for a cluster that is its own.
+func (a *app) resolve(t *targetFlags) (*target, error) {
+	if t.found != nil {
+		return t.found, nil
+	}
+	file, named, namedBy, err := a.contexts()
+	if err != nil {
+		return nil, err
+	}
+	r := &target{}
+	current := file.Get(file.Current)
+	text, source := t.namesrv, "--namesrv"
+	switch env, name := a.namesrvEnv(); {
+	case text != "":
+	case named != nil && len(named.NameServers) > 0:
+		text, source = strings.Join(named.NameServers, ";"), contextSource(named, namedBy)
+	case len(t.pinned.value) > 0:
+		text, source = strings.Join(t.pinned.value, ";"), t.pinned.source
+	case env != "":
+		text, source = env, name
+	case current != nil && len(current.NameServers) > 0:
+		text, source = strings.Join(current.NameServers, ";"), contextSource(current, "current")
+	default:
 		text, source = defaultNamesrv, "the default"
 	}
-	addrs, err = remoteclient.ParseAddrs(text)
+	addrs, err := remoteclient.ParseAddrs(text)
 	if err != nil {
-		return nil, source, usagef("cannot use name servers %q (from %s): %w", text, source, err).try("-n 10.0.0.1:9876")
+		return nil, usagef("cannot use name servers %q (from %s): %w", text, source, err).try("-n 10.0.0.1:9876")
 	}
-	return addrs, source, nil
+	r.nameServers = chosen[[]string]{addrs, source}
+	if named != nil || current != nil && !shareServer(current, addrs) {
+		current = nil
+	}
+	r.take(a, t, named, namedBy, current)
+	r.marks = file.Marks(addrs, a.lookup)
+	t.found = r
+	return r, nil
 }
 
-// namesrvText is what flag and environment say; "" when they say nothing.
-func (a *app) namesrvText(flag string) (text, source string) {
-	if flag != "" {
-		return flag, "--namesrv"
+// take finds the rest: all but the name servers.
+func (r *target) take(a *app, t *targetFlags, named *contexts.Context, namedBy string, current *contexts.Context) {
+	for _, c := range []*contexts.Context{named, current} {
+		if c != nil && r.context == "" {
+			r.context = c.Name
+		}
 	}
-	for _, name := range []string{"MQX_NAMESRV", "NAMESRV_ADDR"} {
+	for _, s := range []struct {
+		to   *chosen[contexts.Source]
+		flag *sourceFlag
+		name string
+		env  string
+		of   func(*contexts.Context) contexts.Source
+	}{
+		{&r.accessKey, &t.secrets.accessKey, "--access-key", envAccess, func(c *contexts.Context) contexts.Source { return c.AccessKey }},
+		{&r.secretKey, &t.secrets.secretKey, "--secret-key", envSecret, func(c *contexts.Context) contexts.Source { return c.SecretKey }},
+		{&r.token, &t.secrets.securityToken, "--security-token", envToken, func(c *contexts.Context) contexts.Source { return c.SecurityToken }},
+		{&r.keyPassword, &t.secrets.tlsKeyPassword, "--tls-key-password", envTLSSecret, func(c *contexts.Context) contexts.Source {
+			if c.TLS == nil {
+				return ""
+			}
+			return c.TLS.KeyPassword
+		}},
+	} {
+		envSource, envName := a.secretEnv(s.env)
+		switch {
+		case s.flag.source != "":
+			*s.to = chosen[contexts.Source]{s.flag.source, s.name}
+		case named != nil && s.of(named) != "":
+			*s.to = chosen[contexts.Source]{s.of(named), contextSource(named, namedBy)}
+		case envSource != "":
+			*s.to = chosen[contexts.Source]{envSource, envName}
+		case current != nil && s.of(current) != "":
+			*s.to = chosen[contexts.Source]{s.of(current), contextSource(current, "current")}
+		}
+	}
+	for _, c := range []struct {
+		context *contexts.Context
+		by      string
+	}{{named, namedBy}, {current, "current"}} {
+		if c.context == nil {
+			continue
+		}
+		if r.tls.source == "" && c.context.TLS != nil {
+			r.tls = chosen[*contexts.TLS]{c.context.TLS, contextSource(c.context, c.by)}
+		}
+		if r.store.source == "" && c.context.Store != "" {
+			r.store = chosen[string]{c.context.Store, contextSource(c.context, c.by)}
+		}
+	}
+	if t.tls {
+		r.tls = chosen[*contexts.TLS]{&contexts.TLS{CA: t.ca, Cert: t.cert, Key: t.key}, "--tls"}
+	}
+}
+
+func contextSource(c *contexts.Context, by string) string {
+	return "context " + c.Name + " (" + by + ")"
+}
+
+func shareServer(c *contexts.Context, addrs []string) bool {
+	f := contexts.File{Contexts: []contexts.Context{{Name: c.Name, NameServers: c.NameServers}}}
+	return len(f.Marks(addrs, func(string) []string { return nil }).Contexts) > 0
+}
+
+// namesrvEnv is what the environment says; "" when it says nothing.
+func (a *app) namesrvEnv() (text, source string) {
+	for _, name := range []string{envNamesrv, "NAMESRV_ADDR"} {
 		if v := strings.TrimSpace(a.env(name)); v != "" {
 			return v, name
 		}
@@ -55,57 +209,117 @@ func (a *app) namesrvText(flag string) (text, source string) {
 	return "", ""
 }
 
-func (a *app) credentials() *remoteclient.Credentials {
-	c := remoteclient.Credentials{AccessKey: a.env("MQX_ACCESS_KEY"), SecretKey: a.env("MQX_SECRET_KEY"), Token: a.env("MQX_SECURITY_TOKEN")}
-	if c.AccessKey == "" {
-		return nil
+// secretEnv is where the environment says that a secret is found: NAME holds it,
+// NAME_FILE names a file, NAME_COMMAND a command.
+func (a *app) secretEnv(name string) (source contexts.Source, said string) {
+	switch file, command := a.env(name+"_FILE"), a.env(name+"_COMMAND"); {
+	case a.env(name) != "":
+		return contexts.Source("env:" + name), name
+	case file != "":
+		return contexts.Source("file:" + file), name + "_FILE"
+	case command != "":
+		return contexts.Source("cmd:" + command), name + "_COMMAND"
 	}
-	return &c
+	return "", ""
 }
 
-func (t *targetFlags) tlsConfig() (*tls.Config, error) {
-	if !t.tls {
-		if t.tlsOpts.TrustCertPath != "" || t.tlsOpts.CertPath != "" || t.tlsOpts.KeyPath != "" {
-			return nil, usagef("cannot use --tls-ca, --tls-cert or --tls-key without --tls: they would have no effect").try("--tls")
-		}
+// credentials reads the keys, nil where none are given.
+func (r *target) credentials(ctx context.Context, a *app) (*remoteclient.Credentials, error) {
+	if r.accessKey.source == "" && r.secretKey.source == "" {
 		return nil, nil
 	}
-	o := t.tlsOpts
-	o.AuthServer = o.TrustCertPath != ""
-	c, err := o.Config()
-	if err != nil {
-		return nil, usagef("cannot use TLS files: %w", err)
+	if r.accessKey.source == "" || r.secretKey.source == "" {
+		return nil, usagef("cannot sign requests: an access key and a secret key belong together, and only the one of %s is given",
+			cmp.Or(r.accessKey.source, r.secretKey.source)).try("mqx context show")
+	}
+	c := &remoteclient.Credentials{}
+	for _, s := range []struct {
+		from chosen[contexts.Source]
+		to   *string
+	}{{r.accessKey, &c.AccessKey}, {r.secretKey, &c.SecretKey}, {r.token, &c.Token}} {
+		var err error
+		if *s.to, err = a.secret(ctx, s.from); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }
 
+// secret reads one secret; "" where none is given.
+func (a *app) secret(ctx context.Context, from chosen[contexts.Source]) (string, error) {
+	if from.source == "" {
+		return "", nil
+	}
+	text, err := from.value.Read(ctx, a.env)
+	if err != nil {
+		return "", usagef("%w", err).because("it was given by " + from.source).try("mqx context show")
+	}
+	return text, nil
+}
+
+func (r *target) tlsConfig(ctx context.Context, a *app, t *targetFlags) (*tls.Config, error) {
+	if r.tls.value == nil {
+		if t.ca != "" || t.cert != "" || t.key != "" {
+			return nil, usagef("cannot use --tls-ca, --tls-cert or --tls-key without --tls: they would have no effect").try("--tls")
+		}
+		return nil, nil
+	}
+	files := r.tls.value
+	o := remoteclient.TLSOptions{
+		TrustCertPath: cmp.Or(t.ca, files.CA), CertPath: cmp.Or(t.cert, files.Cert), KeyPath: cmp.Or(t.key, files.Key),
+	}
+	o.AuthServer = o.TrustCertPath != ""
+	var err error
+	if o.KeyPassword, err = a.secret(ctx, r.keyPassword); err != nil {
+		return nil, err
+	}
+	c, err := o.Config()
+	if err != nil {
+		return nil, usagef("cannot use TLS files: %w", err).try("mqx context show")
+	}
+	return c, nil
+}
+
+// connection is what both clients need.
+type connection struct {
+	nameServers []string
+	credentials *remoteclient.Credentials
+	tls         *tls.Config
+}
+
+func (a *app) connection(ctx context.Context, t *targetFlags) (*connection, error) {
+	r, err := a.resolve(t)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{nameServers: r.nameServers.value}
+	if c.tls, err = r.tlsConfig(ctx, a, t); err != nil {
+		return nil, err
+	}
+	if c.credentials, err = r.credentials(ctx, a); err != nil {
+		return nil, err
+	}
+	a.note("name servers %s (from %s)", strings.Join(c.nameServers, ";"), r.nameServers.source)
+	return c, nil
+}
+
 // clientConfig is what the messaging client needs.
-func (a *app) clientConfig(t *targetFlags) (client.Config, error) {
-	addrs, source, err := a.nameServers(t.namesrv)
+func (a *app) clientConfig(ctx context.Context, t *targetFlags) (client.Config, error) {
+	c, err := a.connection(ctx, t)
 	if err != nil {
 		return client.Config{}, err
 	}
-	tlsConfig, err := t.tlsConfig()
-	if err != nil {
-		return client.Config{}, err
-	}
-	a.note("name servers %s (from %s)", strings.Join(addrs, ";"), source)
-	return client.Config{NameServers: addrs, Credentials: a.credentials(), TLS: tlsConfig, Logger: a.logger()}, nil
+	return client.Config{NameServers: c.nameServers, Credentials: c.credentials, TLS: c.tls, Logger: a.logger()}, nil
 }
 
 // adminClient is the management client.
-func (a *app) adminClient(t *targetFlags) (*admin.Client, error) {
-	addrs, source, err := a.nameServers(t.namesrv)
+func (a *app) adminClient(ctx context.Context, t *targetFlags) (*admin.Client, error) {
+	c, err := a.connection(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig, err := t.tlsConfig()
-	if err != nil {
-		return nil, err
-	}
-	a.note("name servers %s (from %s)", strings.Join(addrs, ";"), source)
 	return admin.New(admin.Config{
-		NameServers: addrs, Credentials: a.credentials(), TLS: tlsConfig,
+		NameServers: c.nameServers, Credentials: c.credentials, TLS: c.tls,
 		BrokerTimeout: min(3*time.Second, a.global.timeout), Logger: a.logger(),
 	})
 }

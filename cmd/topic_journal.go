@@ -1,0 +1,221 @@
+package cmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/admin"
+	"mqx/internal/journal"
+	"mqx/internal/render"
+)
+
+// journalTopic is the kind of an entry that holds changes of a topic.
+const journalTopic = "topic"
+
+// remember notes what was done, and says how it is taken back. A journal that
+// cannot be written does not make the change a failure.
+func (t *topicChange) remember(p *admin.TopicPlan, done []admin.Change) {
+	a := t.app
+	var real []admin.Change
+	var words []string
+	for _, ch := range done {
+		if ch.Action == admin.ActionNone {
+			continue
+		}
+		real = append(real, ch)
+		words = append(words, strings.TrimSpace(ch.Action+" on "+ch.Broker+describeChange(ch)))
+	}
+	if len(real) == 0 {
+		return
+	}
+	now := time.Now()
+	e := journal.Entry{ID: journal.NewID(now), Time: now, Clusters: p.Cluster, Kind: journalTopic, Object: p.Topic, Change: strings.Join(words, "; ")}
+	if r, err := a.resolve(t.target); err == nil {
+		e.Context, e.NameServers = r.context, r.nameServers.value
+	}
+	final := admin.CanUndo(real)
+	if final != nil {
+		e.Final = final.Error()
+	}
+	if t.undoOf != "" {
+		e.Change = "undo " + t.undoOf + ": " + e.Change
+	}
+	j, err := journal.Open(a.env)
+	if err == nil {
+		e.Done, err = json.Marshal(real)
+	}
+	if err == nil {
+		err = j.Add(e)
+	}
+	if err != nil {
+		a.warn("the change is not in the journal: %v", err)
+		return
+	}
+	if final == nil {
+		a.note("undo: mqx admin undo %s", e.ID)
+	}
+}
+
+var undoSchema = render.Schema{Kind: "ChangeList", Name: "id", Fields: []render.Field{
+	{Name: "id", Whole: true, Doc: "id of the change: what mqx admin undo takes"},
+	{Name: "time", Kind: render.Time, Doc: "when it was done"},
+	{Name: "context", Doc: "context it was done in; unknown when there was none"},
+	{Name: "clusters", Kind: render.List, Doc: "clusters that were changed"},
+	{Name: "kind", Doc: "what was changed: topic"},
+	{Name: "object", Doc: "its name"},
+	{Name: "undoable", Title: "UNDO", Kind: render.Bool, Doc: "mqx admin undo can take it back"},
+	{Name: "undone", Kind: render.Time, Doc: "when it was taken back; unknown when it was not"},
+	{Name: "change", Doc: "what was done"},
+	{Name: "final", Wide: true, Doc: "why it cannot be taken back; unknown when it can"},
+	{Name: "namesrv", Kind: render.List, Wide: true, Doc: "name servers of the cluster"},
+}}
+
+// undoOptions are the flags of mqx admin undo.
+type undoOptions struct {
+	target targetFlags
+	output outputFlags
+	safety safetyFlags
+	list   bool
+}
+
+func newUndoCmd(a *app) *cobra.Command {
+	o := &undoOptions{}
+	c := &cobra.Command{
+		Use:   "undo [ID]",
+		Short: "List what was changed from here, and take a change back",
+		Long: `mqx notes every change it makes in a journal of the user who made it, the newest
+200. A change is taken back only while the cluster still is as the change left it.
+What was created is deleted with what has come into it since, which asks for the
+name; what was deleted does not come back.`,
+		Example: `  mqx admin undo --list
+  mqx admin undo --list --match 'object=ORDERS' -o json
+  mqx admin undo 20261130T044512 --dry-run
+  mqx admin undo 20261130T044512 --yes`,
+		Args:              rangeArgs(1),
+		ValidArgsFunction: completeChanges(a),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.output.check(); err != nil {
+				return err
+			}
+			switch {
+			case o.list && len(args) > 0:
+				return usagef("cannot use --list with an ID: it lists all changes").try("mqx admin undo --list --match id=%s", args[0])
+			case o.list:
+				return runUndoList(a, o)
+			case len(args) == 0:
+				return usagef("cannot run %q: ID is missing", c.CommandPath()).try("mqx admin undo --list")
+			}
+			return runUndo(a, c, o, args[0])
+		},
+	}
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		o.target.add(f)
+		f.BoolVar(&o.list, "list", false, "list the changes, the newest first")
+	})
+	o.output.addRows(c)
+	o.output.add(c)
+	o.safety.addDry(c)
+	o.safety.addAnswers(c, false)
+	return c
+}
+
+func completeChanges(a *app) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		j, err := journal.Open(a.env)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		list, _ := j.List() // what can be read is offered
+		var out []string
+		for _, e := range list {
+			if e.Final == "" && e.Undone.IsZero() {
+				out = append(out, e.ID+"\t"+e.Object+": "+e.Change)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func runUndoList(a *app, o *undoOptions) error {
+	out, closeOut, err := a.open(&o.output)
+	if err != nil {
+		return err
+	}
+	w, err := a.renderer(out, &o.output, undoSchema, false)
+	if err != nil {
+		return err
+	}
+	if w.Help() {
+		return w.Close()
+	}
+	j, err := journal.Open(a.env)
+	if err != nil {
+		return err
+	}
+	list, broken := j.List()
+	for _, e := range list {
+		namesrv, clusters := e.NameServers, e.Clusters
+		if namesrv == nil {
+			namesrv = []string{}
+		}
+		if clusters == nil {
+			clusters = []string{}
+		}
+		err := w.Row(e.ID, e.Time, orUnknown(e.Context), clusters, e.Kind, e.Object, e.Final == "" && e.Undone.IsZero(), e.Undone,
+			e.Change, orUnknown(e.Final), namesrv)
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(w.Close(), closeOut(), broken)
+}
+
+func runUndo(a *app, c *cobra.Command, o *undoOptions, id string) error {
+	if o.output.help() {
+		return (&topicChange{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety}).run(act{}, nil)
+	}
+	j, err := journal.Open(a.env)
+	if err != nil {
+		return err
+	}
+	e, err := j.Get(id)
+	if _, ok := errors.AsType[*journal.NotFoundError](err); ok {
+		return failf(ExitNotFound, "%w", err).because("the journal of this user has no such change").try("mqx admin undo --list")
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case e.Final != "":
+		return failf(ExitFailed, "cannot undo change %s", e.ID).because(e.Final).try("mqx admin undo --list --match undoable=true")
+	case !e.Undone.IsZero():
+		return failf(ExitFailed, "cannot undo change %s", e.ID).because("it was taken back at " + e.Undone.Format(time.RFC3339)).try("mqx admin undo --list")
+	case e.Kind != journalTopic:
+		return failf(ExitFailed, "cannot undo change %s", e.ID).because("this mqx knows no changes of kind " + e.Kind).try("a newer mqx")
+	}
+	var done []admin.Change
+	if err := json.Unmarshal(e.Done, &done); err != nil {
+		return fmt.Errorf("cannot read change %q: %w", e.ID, err)
+	}
+	o.target.pinned = chosen[[]string]{e.NameServers, "the change " + e.ID}
+	destroys := false
+	for _, ch := range done {
+		destroys = destroys || ch.Before == nil
+	}
+	t := &topicChange{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety, undoOf: e.ID}
+	err = t.run(act{name: e.Object, destructive: destroys}, func(ctx context.Context, client *admin.Client) ([]*admin.TopicPlan, error) {
+		return client.PlanUndo(ctx, e.Object, done)
+	})
+	if err != nil || o.safety.planOnly() {
+		return err
+	}
+	e.Undone = time.Now()
+	return j.Add(*e)
+}

@@ -1,0 +1,62 @@
+package contexts
+
+import (
+	"net"
+	"slices"
+	"strings"
+)
+
+// Marks are what the contexts of one cluster say together.
+type Marks struct {
+	ReadOnly  string // name of a context that marks the cluster read-only, "" for none
+	Protected string // likewise protected
+	Contexts  []string
+}
+
+// Marks finds the contexts whose name servers are among addrs, or the other way
+// round: one common name server makes it the same cluster. resolve returns the IP
+// addresses of a host name, nil when it does not know them; it is only asked when
+// some context has a mark. Addresses are host:port.
+func (f *File) Marks(addrs []string, resolve func(host string) []string) Marks {
+	var m Marks
+	known := map[string][]string{}
+	places := func(list []string, deep bool) []string {
+		var out []string
+		for _, addr := range list {
+			host, port, err := net.SplitHostPort(addr)
+			if err != nil {
+				host, port = addr, ""
+			}
+			host = strings.ToLower(host)
+			out = append(out, net.JoinHostPort(host, port))
+			if !deep || net.ParseIP(host) != nil {
+				continue
+			}
+			ips, asked := known[host]
+			if !asked {
+				ips = resolve(host)
+				known[host] = ips
+			}
+			for _, ip := range ips {
+				out = append(out, net.JoinHostPort(ip, port))
+			}
+		}
+		return out
+	}
+	for i := range f.Contexts {
+		c := &f.Contexts[i]
+		marked := c.ReadOnly || c.Protected
+		mine, theirs := places(c.NameServers, marked), places(addrs, marked)
+		if !slices.ContainsFunc(mine, func(a string) bool { return slices.Contains(theirs, a) }) {
+			continue
+		}
+		m.Contexts = append(m.Contexts, c.Name)
+		if c.ReadOnly && m.ReadOnly == "" {
+			m.ReadOnly = c.Name
+		}
+		if c.Protected && m.Protected == "" {
+			m.Protected = c.Name
+		}
+	}
+	return m
+}
