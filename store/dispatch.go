@@ -220,7 +220,7 @@ func (d *dispatcher) put(off int64, rec message.View) {
 	props := rec.Properties()
 	tagsCode := s.tagsCode(topic, rec, props)
 	u := consumequeue.Unit{Phys: off, Size: rec.Size(), TagsCode: tagsCode}
-	if q.batch.Load() != nil || rec.SysFlag()&message.FlagInnerBatch != 0 {
+	if q.batch.Load() != nil || isInnerBatch(rec, props) {
 		d.putBatchUnit(q, u, rec, props)
 	} else if !d.putUnit(q, rec.QueueOffset(), u) {
 		return
@@ -231,6 +231,16 @@ func (d *dispatcher) put(off int64, rec message.View) {
 	if s.cfg.OnArrive != nil && d.rec == nil {
 		s.cfg.OnArrive(topic, id, rec.QueueOffset(), tagsCode, rec.StoreTimestamp(), props)
 	}
+}
+
+// isInnerBatch reports whether a record holds a batch that is numbered message by message. The flag alone does not say so:
+// placeholders that a repair leaves carry it too.
+func isInnerBatch(rec message.View, props []byte) bool {
+	if rec.SysFlag()&message.FlagInnerBatch == 0 {
+		return false
+	}
+	_, ok := message.Property(props, message.PropInnerNum)
+	return ok
 }
 
 // tagsCode is the hash of the tags; for a scheduled message, the time of its delivery.

@@ -41,6 +41,9 @@ func lockDir(fsys vfs.FS, root string) (io.Closer, error) {
 	return l, nil
 }
 
+// LockDir takes the lock of a store directory as a broker does: for tools that change it. Errors: *LockedError.
+func LockDir(fsys vfs.FS, root string) (io.Closer, error) { return lockDir(fsys, root) }
+
 // writeLockText gives a new lock file its content, before it is locked: closing a file would end a lock on some systems.
 func writeLockText(fsys vfs.FS, path string) error {
 	if st, err := fsys.Stat(path); err == nil && st.Size() > 0 {

@@ -43,6 +43,8 @@ type Options struct {
 	CommitLogDirs []string
 	// IndexSlots is maxHashSlotNum, for index files whose division cannot be told from their size. 0 means unknown.
 	IndexSlots int32
+	// Owned says that the caller holds the lock: what LockDir gave it.
+	Owned bool
 	// MaxOpenFiles bounds the descriptors that are kept open. 0 means 64.
 	MaxOpenFiles int
 }

@@ -28,7 +28,7 @@ const maxPIDFile = 64
 
 func (d *Dir) lookInUse() (InUse, error) {
 	var u InUse
-	if t, ok := d.fs.(vfs.LockTester); ok {
+	if t, ok := d.fs.(vfs.LockTester); ok && !d.o.Owned {
 		pid, locked, err := t.LockedBy(d.Path(nameLock))
 		if err == nil { // a lock file that cannot be opened says nothing
 			u.PID, u.Locked, u.LockKnown = pid, locked, true

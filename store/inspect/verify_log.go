@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,6 +39,7 @@ type logBreak struct {
 	heads    []lostRecord // records whose frame is whole
 	entries  bool         // the index points there
 	short    *Finding     // the last file ends too early
+	store    int64        // store time of the record before
 }
 
 // lostRecord is a record that cannot be read, as its unit or its head describes it.
@@ -172,7 +174,7 @@ func (w *logWorker) broken(b Break) {
 	if b.Kind == BreakHole {
 		return // between files: settleLog sees it
 	}
-	x := &logBreak{kind: FindLogRot, from: b.From, to: b.To, path: b.Path, file: w.p.Start, why: b.Err}
+	x := &logBreak{kind: FindLogRot, from: b.From, to: b.To, path: b.Path, file: w.p.Start, why: b.Err, store: w.p.lastStore}
 	if b.Kind == BreakTorn {
 		x.kind = FindLogTorn
 	}
@@ -291,8 +293,33 @@ func (v *verifier) settleLog() error {
 	for i := range parts {
 		v.settleFile(parts, i, last)
 	}
-	slices.SortFunc(v.breaks, func(a, b *logBreak) int { return int(min(max(a.from-b.from, -1), 1)) })
+	slices.SortFunc(v.breaks, func(a, b *logBreak) int { return cmp.Compare(a.from, b.from) })
+	for _, b := range v.breaks {
+		for _, p := range parts {
+			if b.store == 0 && p.Start <= b.from && p.last < b.from && p.lastStore > 0 {
+				b.store = p.lastStore
+			}
+		}
+		if b.store == 0 {
+			b.store = v.minStore(b.to)
+		}
+	}
 	return nil
+}
+
+// minStore is the store time of the first record at or behind a position that begins a file, 0 when there is none.
+func (v *verifier) minStore(from int64) int64 {
+	for _, p := range v.logParts {
+		if p.Start >= from {
+			if rec, err := v.d.log.Record(p.Start); err == nil {
+				return rec.StoreTimestamp()
+			}
+		}
+	}
+	if rec, err := v.d.log.Record(from); err == nil {
+		return rec.StoreTimestamp()
+	}
+	return v.maxStore
 }
 
 // present are the files of the log that are still there. The first ones may have expired.

@@ -1,0 +1,41 @@
+package inspect_test
+
+import (
+	"slices"
+	"testing"
+
+	"mqx/internal/testkit"
+	"mqx/store/inspect"
+)
+
+func repair(t testing.TB, root string) *inspect.Report {
+	t.Helper()
+	r, err := inspect.Repair(t.Context(), root, inspect.RepairOptions{
+		Plan:  inspect.PlanOptions{IndexSlots: 1000, IndexEntries: 4000, QueueFileBytes: 6000},
+		Apply: inspect.ApplyOptions{OnStep: func(_ int, s *inspect.Step) { t.Logf("step %s: %s", s.Kind, s.What) }},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// After a repair nothing is found any more, and what was sound is there.
+func TestRepairGolden(t *testing.T) {
+	for _, variant := range testkit.GoldenStores() {
+		t.Run(variant, func(t *testing.T) {
+			root := testkit.GoldenStore(t, variant)
+			before := verify(t, root)
+			repair(t, root)
+			r := verify(t, root)
+			for _, f := range r.Findings {
+				if !f.Note || !slices.Contains([]inspect.FindingKind{inspect.FindDirty, inspect.FindQueueBehind, inspect.FindIndexBehind}, f.Kind) {
+					t.Errorf("after repair: note=%v %s %s@%d %s %v", f.Note, f.Kind, f.File, f.Offset, f.What, f.Affected)
+				}
+			}
+			if r.Records < before.Records {
+				t.Errorf("%d records after the repair, %d before", r.Records, before.Records)
+			}
+		})
+	}
+}

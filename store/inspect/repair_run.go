@@ -1,0 +1,116 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mqx/internal/vfs"
+	"mqx/store"
+)
+
+// RepairOptions say how to repair.
+type RepairOptions struct {
+	Open   Options
+	Verify VerifyOptions
+	Plan   PlanOptions
+	Apply  ApplyOptions
+	// Agree is asked before a plan is done, and before one that was interrupted goes on (then r is nil). An error ends
+	// the repair with it. Nil agrees to everything.
+	Agree func(r *Report, p *Plan) error
+	// OnReport is told of what each look at the directory found.
+	OnReport func(r *Report)
+}
+
+// maxRounds bounds how often the directory is looked at and mended: what a first round brings to light, a file that was
+// put in its place, or an offset that points beyond what is left, is mended in the next.
+const maxRounds = 6
+
+// Repair brings a store directory into a state on which Apache's broker and mqx start, and returns the report of the last
+// look at it. It holds the lock of the directory. Errors: *store.LockedError, *UnsupportedError, *NoSpaceError, what
+// Agree returned, and those of the disk.
+func Repair(ctx context.Context, root string, o RepairOptions) (r *Report, err error) {
+	if o.Open.FS == nil {
+		o.Open.FS = vfs.OS
+	}
+	o.Apply.FS, o.Apply.Clock = o.Open.FS, o.Open.Clock
+	if err := probe(root, o.Open); err != nil {
+		return nil, err
+	}
+	lock, err := store.LockDir(o.Open.FS, root)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	o.Open.Owned = true
+	if err := resume(ctx, root, o); err != nil {
+		return nil, err
+	}
+	for round := 0; ; round++ {
+		r, p, err := look(ctx, root, o)
+		if err != nil {
+			return r, err
+		}
+		if o.OnReport != nil {
+			o.OnReport(r)
+		}
+		if len(p.Steps) == 0 {
+			return r, nil
+		}
+		if round == maxRounds {
+			return r, fmt.Errorf("cannot repair store %q: after %d rounds there still are findings", root, maxRounds)
+		}
+		if o.Agree != nil {
+			if err := o.Agree(r, p); err != nil {
+				return r, err
+			}
+		}
+		if err := Apply(ctx, p, o.Apply); err != nil {
+			return r, err
+		}
+	}
+}
+
+// probe refuses what is no store before a lock file is made there.
+func probe(root string, o Options) error {
+	d, err := Open(root, o)
+	if err != nil {
+		return err
+	}
+	err = d.Close()
+	for _, k := range d.Foreign() {
+		return errors.Join(&UnsupportedError{root, k}, err)
+	}
+	if u := d.InUse(); u.Locked {
+		return errors.Join(&store.LockedError{Dir: root, PID: u.PID}, err)
+	}
+	return err
+}
+
+// resume goes on with a repair that was interrupted.
+func resume(ctx context.Context, root string, o RepairOptions) error {
+	p, err := Pending(o.Open.FS, root)
+	if err != nil || p == nil {
+		return err
+	}
+	if o.Agree != nil {
+		if err := o.Agree(nil, p); err != nil {
+			return err
+		}
+	}
+	return Apply(ctx, p, o.Apply)
+}
+
+// look verifies a directory and makes the plan of what was found.
+func look(ctx context.Context, root string, o RepairOptions) (r *Report, p *Plan, err error) {
+	d, err := Open(root, o.Open)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if r, err = Verify(ctx, d, o.Verify); err != nil {
+		return nil, nil, err
+	}
+	p, err = PlanRepair(r, o.Plan)
+	return r, p, err
+}
