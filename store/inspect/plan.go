@@ -91,8 +91,8 @@ type stepOffset struct {
 	To    int64  `json:"to"`
 }
 
-// Plan is what a repair would do.
-type Plan struct {
+// RepairPlan is what a repair would do.
+type RepairPlan struct {
 	Root    string  `json:"root"`
 	Steps   []*Step `json:"steps"`
 	Left    int     `json:"left"`    // findings that no step mends
@@ -107,12 +107,12 @@ type Plan struct {
 }
 
 // Destructive reports whether a step loses something that cannot be derived from the rest.
-func (p *Plan) Destructive() bool {
+func (p *RepairPlan) Destructive() bool {
 	return slices.ContainsFunc(p.Steps, func(s *Step) bool { return s.Destructive && !s.Done })
 }
 
 // Bytes is about how much space the steps need.
-func (p *Plan) Bytes() int64 {
+func (p *RepairPlan) Bytes() int64 {
 	n := int64(0)
 	for _, s := range p.Steps {
 		if !s.Done {
@@ -141,7 +141,7 @@ func (e *UnsupportedError) Error() string {
 }
 
 // PlanRepair makes the plan of the findings of a report. It changes nothing. Errors: *UnsupportedError.
-func PlanRepair(r *Report, o PlanOptions) (*Plan, error) {
+func PlanRepair(r *Report, o PlanOptions) (*RepairPlan, error) {
 	v := r.v
 	for _, k := range v.d.Foreign() {
 		return nil, &UnsupportedError{v.d.root, k}
@@ -160,7 +160,7 @@ func PlanRepair(r *Report, o PlanOptions) (*Plan, error) {
 type planner struct {
 	v       *verifier
 	o       PlanOptions
-	plan    *Plan
+	plan    *RepairPlan
 	queues  map[QueueKey]bool // to be built
 	all     bool              // all queues
 	cut     bool              // something of queues cannot be derived
@@ -172,7 +172,7 @@ type planner struct {
 func newPlanner(v *verifier, o PlanOptions) *planner {
 	b := &planner{v: v, o: o, queues: map[QueueKey]bool{}}
 	run := v.began.UTC().Format("20060102T150405.000Z")
-	b.plan = &Plan{Root: v.d.root, Salvage: "mqx/salvage/repair-" + run, DelayMs: v.delays.table(), Deleted: map[string]int64{}}
+	b.plan = &RepairPlan{Root: v.d.root, Salvage: "mqx/salvage/repair-" + run, DelayMs: v.delays.table(), Deleted: map[string]int64{}}
 	for topic, upTo := range v.deleted {
 		b.plan.Deleted[topic] = upTo
 	}

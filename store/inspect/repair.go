@@ -45,7 +45,7 @@ func (e *NoSpaceError) Error() string {
 }
 
 // Pending reads the plan of a repair that did not end; nil when there is none.
-func Pending(fsys vfs.FS, root string) (*Plan, error) {
+func Pending(fsys vfs.FS, root string) (*RepairPlan, error) {
 	b, err := vfs.ReadFile(fsys, filepath.Join(root, filepath.FromSlash(repairJournal)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -53,7 +53,7 @@ func Pending(fsys vfs.FS, root string) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read journal of a repair: %w", err)
 	}
-	p := &Plan{}
+	p := &RepairPlan{}
 	if err := json.Unmarshal(b, p); err != nil {
 		return nil, fmt.Errorf("cannot read journal of a repair %q: %w", filepath.Join(root, filepath.FromSlash(repairJournal)), err)
 	}
@@ -64,7 +64,7 @@ func Pending(fsys vfs.FS, root string) (*Plan, error) {
 // Apply does what is left of a plan. The caller holds the lock (store.LockDir). Every step is noted when it is done, so
 // that Apply of the plan that Pending returns goes on where one was interrupted. What steps take away is kept in the
 // salvage directory. Errors: *NoSpaceError, and those of the disk.
-func Apply(ctx context.Context, p *Plan, o ApplyOptions) error {
+func Apply(ctx context.Context, p *RepairPlan, o ApplyOptions) error {
 	if o.FS == nil {
 		o.FS = vfs.OS
 	}
@@ -84,7 +84,7 @@ func Apply(ctx context.Context, p *Plan, o ApplyOptions) error {
 // applier does a plan.
 type applier struct {
 	ctx context.Context //nolint:containedctx // of one call of Apply
-	p   *Plan
+	p   *RepairPlan
 	o   ApplyOptions
 	fs  vfs.FS
 }

@@ -17,7 +17,7 @@ type RepairOptions struct {
 	Apply  ApplyOptions
 	// Agree is asked before a plan is done, and before one that was interrupted goes on (then r is nil). An error ends
 	// the repair with it. Nil agrees to everything.
-	Agree func(r *Report, p *Plan) error
+	Agree func(r *Report, p *RepairPlan) error
 	// OnReport is told of what each look at the directory found.
 	OnReport func(r *Report)
 }
@@ -102,7 +102,7 @@ func resume(ctx context.Context, root string, o RepairOptions) error {
 }
 
 // look verifies a directory and makes the plan of what was found.
-func look(ctx context.Context, root string, o RepairOptions) (r *Report, p *Plan, err error) {
+func look(ctx context.Context, root string, o RepairOptions) (r *Report, p *RepairPlan, err error) {
 	d, err := Open(root, o.Open)
 	if err != nil {
 		return nil, nil, err
