@@ -59,6 +59,10 @@ type Broker struct {
 	flushed        server.Gather // answers to sends that one flush has made durable
 	classes        *classes
 	sendHandler    func([]*server.Request)
+	ackHandler     func([]*server.Request)
+	pops           *popService
+	modes          *requestModes
+	routes         *routeTable
 	main, vip      *server.Server
 	client         *client.Client
 	registrar      *registrar
@@ -147,7 +151,9 @@ func New(cfg Config) (*Broker, error) {
 	b.hold = newHold(time.Now, cfg.MaxParkedPulls)
 	b.classes = newClasses(&cfg)
 	b.woken = newWokenPulls(b.classes.vip, b.pull)
-	b.sendHandler = b.handleSend
+	b.sendHandler, b.ackHandler = b.handleSend, b.handleAcks
+	b.pops, b.routes = newPopService(b, &cfg), newRouteTable(b)
+	b.modes = newRequestModes(b.fsys, b.configFile("messageRequestMode.json"))
 	b.delays = newDelayService(b, delayConfig{
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
 	})
@@ -221,7 +227,7 @@ func (b *Broker) open(ctx context.Context) error {
 	if err := vfs.MkdirAllDurable(b.fsys, filepath.Dir(b.configFile("topics.json"))); err != nil {
 		return errors.Join(fmt.Errorf("cannot make the directory of the configuration files: %w", err), st.Close())
 	}
-	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }} {
+	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}
@@ -238,6 +244,7 @@ func (b *Broker) open(ctx context.Context) error {
 // arrived wakes the pulls that wait for a message. The dispatcher calls it.
 func (b *Broker) arrived(topic []byte, queueID int32, queueOffset, tagsCode, _ int64, props []byte) {
 	b.hold.Arrived(topic, queueID, queueOffset, tagsCode, props)
+	b.pops.Arrived(topic, queueID, queueOffset, tagsCode, props)
 	if string(topic) == message.TopicSchedule {
 		b.delays.Arrived(queueID)
 	}
@@ -257,6 +264,8 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 	wg.Go(func() { b.woken.Run(ctx, wokenWorkers) })
 	wg.Go(func() { b.keepTime(ctx) })
 	wg.Go(func() { b.delays.Run(ctx) })
+	b.pops.Start()
+	wg.Go(func() { b.pops.Run(ctx) })
 	return &wg
 }
 
@@ -343,6 +352,7 @@ func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, w
 	b.registrar.Close()
 	// 2. Parked pulls are answered as if their time were up.
 	b.hold.Close()
+	b.pops.Stop()
 	// 3. Nothing new is taken; what is in flight is answered, which needs the
 	//    store's flusher.
 	ctx, cancel := context.WithTimeout(context.Background(), b.cfg().ShutdownWait)
@@ -358,6 +368,8 @@ func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, w
 	for _, c := range b.classes.all() {
 		c.Close()
 	}
+	// Checkpoints in memory are written while the store's flusher still works.
+	errs = append(errs, b.pops.Finish())
 	b.cancel()
 	stopWorkers()
 	serving.Wait()
@@ -373,6 +385,7 @@ func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, w
 	// 6. The tables are saved.
 	b.topics.saver.Wait()
 	b.groups.saver.Wait()
+	b.modes.saver.Wait()
 	errs = append(errs, b.offsets.Save(), b.delays.Close(), b.filters.Save())
 	// 7. The store is flushed and closed: the mark of an unclean stop goes last.
 	workers.Wait()

@@ -4,7 +4,7 @@ import "mqx/remoting/server"
 
 // classes are the request classes, shared by the main and the VIP port.
 type classes struct {
-	send, pull, litePull, query, admin, client, heartbeat *server.Class
+	send, pull, litePull, query, admin, client, heartbeat, ack, load *server.Class
 	// vip is what the VIP port has over pulls.
 	vip *server.Precedence
 }
@@ -29,6 +29,8 @@ func newClasses(c *Config) *classes {
 		admin:     class(server.ClassConfig{Name: "admin", Workers: c.AdminThreads, Queue: c.AdminQueue, MaxWait: c.AdminWait}),
 		client:    class(server.ClassConfig{Name: "client", Workers: c.ClientThreads, Queue: c.ClientQueue}),
 		heartbeat: class(server.ClassConfig{Name: "heartbeat", Workers: c.HeartbeatThreads, Queue: c.HeartbeatQueue, MaxWait: c.HeartbeatWait}),
+		ack:       class(server.ClassConfig{Name: "ack", Workers: c.AckThreads, Queue: c.AckQueue, MaxWait: c.AckWait, MaxBatch: maxSendBatch}),
+		load:      class(server.ClassConfig{Name: "loadBalance", Workers: c.LoadThreads, Queue: c.LoadQueue}),
 	}
 }
 
@@ -48,11 +50,15 @@ func (c *classes) of(s stage) *server.Class {
 		return c.client
 	case heartbeatStage:
 		return c.heartbeat
+	case ackStage:
+		return c.ack
+	case loadStage:
+		return c.load
 	default:
 		return nil
 	}
 }
 
 func (c *classes) all() []*server.Class {
-	return []*server.Class{c.send, c.pull, c.litePull, c.query, c.admin, c.client, c.heartbeat}
+	return []*server.Class{c.send, c.pull, c.litePull, c.query, c.admin, c.client, c.heartbeat, c.ack, c.load}
 }

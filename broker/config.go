@@ -34,6 +34,7 @@ type Config struct {
 	Topics
 	Clients
 	Filters
+	Pop
 	Naming
 	Outgoing
 	TLS TLS
@@ -265,6 +266,7 @@ func DefaultConfig() Config {
 			FlushConsumerOffset: 5 * time.Second, OffsetVersionStep: 500, FlushDelayOffset: 10 * time.Second, DelayVersionStep: 200, MaxParkedPulls: 100_000,
 		},
 		Filters: Filters{ExpectFilterGroups: 32, BloomErrorPercent: 20, FilterDataKept: 24 * time.Hour},
+		Pop:     defaultPop(),
 		Naming: Naming{
 			ForceRegister: true, RegisterPeriod: 30 * time.Second, RegisterTimeout: 24 * time.Second,
 			RefreshAddrPeriod: 120 * time.Second,
@@ -303,7 +305,10 @@ func (c *Config) Validate() error {
 	if c.SerializeType != "JSON" && c.SerializeType != "ROCKETMQ" {
 		bad("rocketmq.serialize.type", "must be JSON or ROCKETMQ, got %q", c.SerializeType)
 	}
-	for _, p := range c.positives() {
+	if err := c.Pop.validate(); err != nil {
+		errs = append(errs, err)
+	}
+	for _, p := range append(c.positives(), c.Pop.positives()...) {
 		if p.value < p.least {
 			bad(p.key, "must be at least %d, got %d", p.least, p.value)
 		}

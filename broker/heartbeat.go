@@ -272,6 +272,7 @@ func (b *Broker) connOpened(c *server.Conn) { c.SetSession(&session{}) }
 func (b *Broker) connClosed(c *server.Conn) {
 	id := c.ID()
 	b.hold.Closed(id)
+	b.pops.Closed(id)
 	b.producers.Closed(id)
 	for _, l := range b.consumers.Closed(id) {
 		b.hasLeft(l)

@@ -21,9 +21,11 @@ const (
 	adminStage
 	clientStage
 	heartbeatStage
+	ackStage
+	loadStage
 )
 
-var stageNames = [...]string{"event loop", "send", "pull", "lite pull", "query", "admin", "client", "heartbeat"}
+var stageNames = [...]string{"event loop", "send", "pull", "lite pull", "query", "admin", "client", "heartbeat", "ack", "load balance"}
 
 // service is one request code and how it is served.
 type service struct {
@@ -99,6 +101,16 @@ var services = []service{
 	{code: remoting.ReqGetBrokerConfig, stage: adminStage, handle: (*Broker).handleGetConfig},
 	{code: remoting.ReqUpdateBrokerConfig, stage: adminStage, handle: (*Broker).handleUpdateConfig, note: "keys without effect and unknown keys are refused"},
 	{code: remoting.ReqGetConsumerRunningInfo, stage: adminStage, handle: (*Broker).handleRunningInfo},
+	{code: remoting.ReqPopMessage, stage: pullStage, handle: (*Broker).handlePop, mainOnly: true},
+	{code: remoting.ReqPeekMessage, stage: pullStage, handle: (*Broker).handlePeek, mainOnly: true},
+	{code: remoting.ReqNotification, stage: pullStage, handle: (*Broker).handleNotification, mainOnly: true},
+	{code: remoting.ReqPollingInfo, stage: pullStage, handle: (*Broker).handlePollingInfo, mainOnly: true},
+	{code: remoting.ReqAckMessage, stage: ackStage, batch: (*Broker).handleAcks},
+	{code: remoting.ReqBatchAckMessage, stage: ackStage, batch: (*Broker).handleAcks},
+	{code: remoting.ReqChangeMessageInvisibleTime, stage: ackStage, handle: (*Broker).handleChangeInvisible},
+	{code: remoting.ReqQueryAssignment, stage: loadStage, handle: (*Broker).handleAssignment},
+	{code: remoting.ReqSetMessageRequestMode, stage: loadStage, handle: (*Broker).handleSetRequestMode},
+	{code: remoting.ReqGetAllMessageRequestMode, stage: adminStage, handle: (*Broker).handleRequestModes},
 	{code: remoting.ReqConsumeMessageDirectly, stage: adminStage, handle: (*Broker).handleConsumeDirectly},
 }
 
@@ -132,6 +144,8 @@ func (b *Broker) mux(vip bool) *server.Mux {
 func (b *Broker) bind(m *server.Mux, s *service) {
 	class := b.classes.of(s.stage)
 	switch {
+	case s.stage == ackStage && s.batch != nil:
+		m.HandleBatch(s.code, class, b.ackHandler)
 	case s.batch != nil:
 		// One function value for all: their codes share batches.
 		m.HandleInlineOrBatch(s.code, b.trySend, class, b.sendHandler)

@@ -121,10 +121,12 @@ func (b *Broker) keepTime(ctx context.Context) {
 			s := b.store.Stats()
 			b.rates.Sample(&s, b.brokerPuts.Total(), b.brokerGets.Total(), now)
 			b.expireClients(now)
+			_ = b.pops.Save()    // logs its failure and tries again next time
 			_ = b.filters.Save() // logs its failure and tries again next time
 			if now.Sub(swept) >= sweepEvery {
 				swept = now
 				b.locks.Sweep(nil)
+				b.pops.Sweep()
 			}
 		case <-names.C:
 			b.refreshIfReady(ctx)

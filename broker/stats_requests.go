@@ -69,7 +69,11 @@ func (b *Broker) dropCounters(topic string) {
 	}
 	b.getMu.Unlock()
 	b.stats.Remove(func(name, key string) bool {
-		return (name == stats.GroupGetNums || name == stats.GroupGetSize) && strings.HasPrefix(key, topic+"@")
+		switch name {
+		case stats.GroupGetNums, stats.GroupGetSize, stats.GroupAckNums, stats.GroupCkNums:
+			return strings.HasPrefix(key, topic+"@")
+		}
+		return false
 	})
 }
 

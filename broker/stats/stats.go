@@ -19,6 +19,8 @@ const (
 	GroupGetNums  = "GROUP_GET_NUMS"  // topic@group
 	GroupGetSize  = "GROUP_GET_SIZE"  // topic@group
 	SendBackNums  = "SNDBCK_PUT_NUMS" // topic@group
+	GroupAckNums  = "GROUP_ACK_NUMS"  // topic@group
+	GroupCkNums   = "GROUP_CK_NUMS"   // topic@group
 	BrokerPutNums = "BROKER_PUT_NUMS" // cluster name
 	BrokerGetNums = "BROKER_GET_NUMS" // cluster name
 )

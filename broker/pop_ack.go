@@ -1,0 +1,386 @@
+package broker
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"mqx/broker/pop"
+	"mqx/internal/fastjson"
+	"mqx/remoting"
+	"mqx/remoting/server"
+	"mqx/store"
+)
+
+// ackCall is one ACK_MESSAGE or BATCH_ACK_MESSAGE on its way. It is answered
+// when all its records are in the log.
+type ackCall struct {
+	s       *popService
+	r       *server.Request
+	puts    []*store.Put
+	pending atomic.Int32
+	failure atomic.Pointer[refusedError]
+}
+
+// handleAcks serves ACK_MESSAGE and BATCH_ACK_MESSAGE for all requests that
+// wait: their records go to the store in one batch.
+func (b *Broker) handleAcks(rs []*server.Request) {
+	var puts []*store.Put
+	for _, r := range rs {
+		c := &ackCall{s: b.pops, r: r}
+		var e *refusedError
+		if r.Code == remoting.ReqBatchAckMessage {
+			e = c.batch()
+		} else {
+			e = c.single()
+		}
+		switch {
+		case e != nil:
+			r.Reply(e.Code, e.Text)
+		case len(c.puts) == 0:
+			r.Reply(remoting.RespSuccess, "")
+		default:
+			c.pending.Store(int32(len(c.puts)))
+			for _, p := range c.puts {
+				p.Done = c.done
+			}
+			puts = append(puts, c.puts...)
+		}
+	}
+	if len(puts) > 0 {
+		b.putOwnBatch(puts)
+	}
+}
+
+// done answers when the last record of a request is in the log.
+func (c *ackCall) done(p *store.Put) {
+	if !p.Status.Stored() {
+		c.s.failed(p)
+		c.failure.Store(refuse(remoting.RespSystemError, "the ack could not be written: %s%s", p.Status, cause(p.Err)))
+	}
+	if c.pending.Add(-1) > 0 {
+		return
+	}
+	if e := c.failure.Load(); e != nil {
+		c.r.Reply(e.Code, e.Text)
+		return
+	}
+	c.r.Reply(remoting.RespSuccess, "")
+}
+
+// single checks an ACK_MESSAGE and does what it says.
+func (c *ackCall) single() *refusedError {
+	var h remoting.AckMessageHeader
+	if err := remoting.DecodeHeader(c.r.Fields, &h); err != nil {
+		return refuse(remoting.RespSystemError, "%s", err.Error())
+	}
+	b := c.s.b
+	if h.LiteTopic != "" {
+		return refuse(remoting.RespInvalidParameter, "liteTopic: lite topics are not served by this broker")
+	}
+	if e := b.checkPopped(c.r, h.Topic, h.QueueID); e != nil {
+		return e
+	}
+	low, high := b.store.MinOffset(h.Topic, h.QueueID), b.store.MaxOffset(h.Topic, h.QueueID)
+	if h.Offset < low || h.Offset > high {
+		return refuse(remoting.RespNoMessage, "offset is illegal, key:%s@%d, commit:%d, store:%d~%d", h.Topic, h.QueueID, h.Offset, low, high)
+	}
+	rc, err := pop.ParseReceipt(h.ExtraInfo)
+	if err != nil {
+		return refuse(remoting.RespSystemError, "%s", err.Error())
+	}
+	q := pop.QueueKey{Topic: h.Topic, Group: h.ConsumerGroup, Queue: h.QueueID}
+	if rc.Ordered() {
+		return c.s.ackOrdered(q, h.Offset, rc.PopTime, rc.Invisible, c.r)
+	}
+	a := &pop.Ack{
+		Offset: h.Offset, Broker: rc.Broker, Group: h.ConsumerGroup, PopTime: rc.PopTime, Queue: h.QueueID, Start: rc.Start, Topic: h.Topic,
+	}
+	return c.ack(a, rc.ReviveQueue, rc.PopTime+rc.Invisible)
+}
+
+// checkPopped checks topic and queue of an answer to a pop.
+func (b *Broker) checkPopped(r *server.Request, topicName string, queue int32) *refusedError {
+	tp := b.topics.Get(topicName)
+	if tp == nil {
+		return refuse(remoting.RespTopicNotExist, "topic[%s] not exist, apply first please! \n%s", topicName, faq)
+	}
+	if queue < 0 || queue >= tp.ReadQueueNums {
+		return refuse(remoting.RespMessageIllegal, "queueId[%d] is illegal, topic:[%s] topicConfig.readQueueNums:[%d] consumer:[%s]",
+			queue, topicName, tp.ReadQueueNums, r.Conn().Remote())
+	}
+	return nil
+}
+
+// ack marks messages as acknowledged in the buffer, or makes the record.
+func (c *ackCall) ack(a *pop.Ack, reviveQueue int32, reviveTime int64) *refusedError {
+	s, n := c.s, max(1, len(a.Offsets))
+	q := pop.QueueKey{Topic: a.Topic, Group: a.Group, Queue: a.Queue}
+	s.countAcks(a.Topic, a.Group, n)
+	s.queues.Settled(q, n)
+	if s.merge(a) {
+		return nil
+	}
+	if reviveQueue < 0 || int(reviveQueue) >= s.reviveQueues() {
+		return refuse(remoting.RespSystemError, "the receipt names revive queue %d of %d", reviveQueue, s.reviveQueues())
+	}
+	put, e := s.ackPut(a, reviveQueue, reviveTime, nil)
+	if e != nil {
+		return e
+	}
+	c.puts = append(c.puts, put)
+	return nil
+}
+
+// reviveQueues is the number of queues of the revive topic.
+func (s *popService) reviveQueues() int {
+	if tp := s.b.topics.Get(s.reviveTopic); tp != nil {
+		return int(tp.WriteQueueNums)
+	}
+	return s.b.cfg().ReviveQueueNum
+}
+
+// merge marks an ack in the buffer; false when its checkpoint is not there.
+func (s *popService) merge(a *pop.Ack) bool {
+	if !s.b.cfg().PopMerge || a.Broker != "" && a.Broker != s.b.cfg().BrokerName {
+		return false
+	}
+	k := pop.Key{Topic: a.Topic, Group: a.Group, Queue: a.Queue, Start: a.Start, PopTime: a.PopTime}
+	now := s.b.now().UnixMilli()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ok := s.mu.buffer.Ack(k, a.All(), now)
+	s.commit()
+	return ok
+}
+
+// maxBatchAcks bounds the entries of one BATCH_ACK_MESSAGE.
+const maxBatchAcks = 10_000
+
+// batch checks a BATCH_ACK_MESSAGE and does what its entries say. Entries of
+// queues that do not exist are passed over, as by Apache.
+func (c *ackCall) batch() *refusedError {
+	var body remoting.BatchAckBody
+	if len(c.r.Body) > 0 {
+		if err := fastjson.Unmarshal(c.r.Body, &body); err != nil {
+			return refuse(remoting.RespSystemError, "the batch of acks cannot be read: %v", err)
+		}
+	}
+	if len(body.Acks) == 0 {
+		return refuse(remoting.RespNoMessage, "")
+	}
+	if len(body.Acks) > maxBatchAcks {
+		return refuse(remoting.RespInvalidParameter, "the batch has %d entries, the limit is %d", len(body.Acks), maxBatchAcks)
+	}
+	for i := range body.Acks {
+		if e := c.batchEntry(&body.Acks[i], body.BrokerName); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
+func (c *ackCall) batchEntry(e *remoting.BatchAck, broker string) *refusedError {
+	b := c.s.b
+	topicName, err := pop.RealTopic(e.Topic, e.ConsumerGroup, e.Retry)
+	if err != nil {
+		return refuse(remoting.RespSystemError, "%s", err.Error())
+	}
+	places, err := pop.ParseBits(e.BitSet)
+	if err != nil {
+		return refuse(remoting.RespSystemError, "%s", err.Error())
+	}
+	if b.checkPopped(c.r, topicName, e.QueueID) != nil {
+		b.quiet.Warn("a batch of acks names a queue that does not exist", "topic", topicName, "queue", e.QueueID)
+		return nil
+	}
+	low, high := b.store.MinOffset(topicName, e.QueueID), b.store.MaxOffset(topicName, e.QueueID)
+	var offsets []int64
+	for _, place := range places {
+		if off := e.StartOffset + place; off >= low && off <= high {
+			offsets = append(offsets, off)
+		}
+	}
+	if len(offsets) == 0 {
+		return nil
+	}
+	if e.ReviveQueueID == pop.OrderQueue {
+		q := pop.QueueKey{Topic: topicName, Group: e.ConsumerGroup, Queue: e.QueueID}
+		var last *refusedError
+		for _, off := range offsets {
+			if bad := c.s.ackOrdered(q, off, e.PopTime, e.InvisibleTime, c.r); bad != nil {
+				last = bad
+			}
+		}
+		return last
+	}
+	for part := range slices.Chunk(offsets, pop.MaxBatch) {
+		a := &pop.Ack{
+			Offset: -1, Offsets: part, Broker: broker, Group: e.ConsumerGroup, PopTime: e.PopTime, Queue: e.QueueID, Start: e.StartOffset, Topic: topicName,
+		}
+		if bad := c.ack(a, e.ReviveQueueID, e.PopTime+e.InvisibleTime); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// ackOrdered marks a message of an ordered pop as consumed and moves the
+// consumer offset.
+func (s *popService) ackOrdered(k pop.QueueKey, offset, popTime, invisible int64, r *server.Request) *refusedError {
+	if old, ok := s.b.offsets.Committed(k.Topic, k.Group, k.Queue); ok && offset < old {
+		return nil
+	}
+	q := s.queues.Lock(k)
+	defer s.unlock(q)
+	old, ok := s.b.offsets.Committed(k.Topic, k.Group, k.Queue)
+	if ok && offset < old {
+		return nil
+	}
+	now := s.b.now().UnixMilli()
+	s.mu.Lock()
+	next, res := s.mu.orders.Ack(k, offset, popTime)
+	s.mu.dirty = true
+	open := !s.mu.orders.Blocked(k, "", invisible, now)
+	s.watchFree(k)
+	s.mu.Unlock()
+	switch res {
+	case pop.AckIllegal:
+		return refuse(remoting.RespMessageIllegal, "offset is illegal, key:%s@%s@%d, old:%d, commit:%d, next:-1, %s",
+			k.Topic, k.Group, k.Queue, old, offset, r.Conn().Remote())
+	case pop.AckCommit:
+		s.b.offsets.Commit([]byte(k.Topic), []byte(k.Group), k.Queue, next) // swallowed while a reset is pending
+		if open {
+			q.missed.Store(true) // who waits for the queue is woken when it is unlocked
+		}
+	}
+	s.queues.Settled(k, 1)
+	return nil
+}
+
+// noRemark is the remark of answers to which Apache's broker gives none.
+const noRemark = "not set any response code"
+
+// invisibleCall is one CHANGE_MESSAGE_INVISIBLETIME on its way: the checkpoint
+// with the new time first, then the ack of the old one.
+type invisibleCall struct {
+	s   *popService
+	r   *server.Request
+	h   remoting.ChangeMessageInvisibleTimeHeader
+	rc  pop.Receipt
+	now int64
+}
+
+// handleChangeInvisible serves CHANGE_MESSAGE_INVISIBLETIME.
+func (b *Broker) handleChangeInvisible(r *server.Request) {
+	c := &invisibleCall{s: b.pops, r: r, now: b.now().UnixMilli()}
+	if !header(r, &c.h) {
+		return
+	}
+	if e := c.check(); e != nil {
+		newReply(e.Code, e.Text).to(r)
+		return
+	}
+	if c.rc.Ordered() {
+		c.ordered()
+		return
+	}
+	c.write()
+}
+
+func (c *invisibleCall) check() *refusedError {
+	b, h := c.s.b, &c.h
+	if h.LiteTopic != "" {
+		return refuse(remoting.RespInvalidParameter, "liteTopic: lite topics are not served by this broker")
+	}
+	if e := b.checkPopped(c.r, h.Topic, h.QueueID); e != nil {
+		return e
+	}
+	if h.Offset < b.store.MinOffset(h.Topic, h.QueueID) || h.Offset >= b.store.MaxOffset(h.Topic, h.QueueID) {
+		return refuse(remoting.RespNoMessage, noRemark)
+	}
+	var err error
+	if c.rc, err = pop.ParseReceipt(h.ExtraInfo); err != nil {
+		return refuse(remoting.RespSystemError, "%s", err.Error())
+	}
+	if n := c.s.reviveQueues(); !c.rc.Ordered() && (c.rc.ReviveQueue < 0 || int(c.rc.ReviveQueue) >= n) {
+		return refuse(remoting.RespSystemError, "the receipt names revive queue %d of %d", c.rc.ReviveQueue, n)
+	}
+	return nil
+}
+
+// ordered changes when a message of an ordered pop is visible again. An offset
+// that is committed already is answered with success and no fields, as by
+// Apache.
+func (c *invisibleCall) ordered() {
+	s, h := c.s, &c.h
+	k := pop.QueueKey{Topic: h.Topic, Group: h.ConsumerGroup, Queue: h.QueueID}
+	q := s.queues.Lock(k)
+	old, ok := s.b.offsets.Committed(k.Topic, k.Group, k.Queue)
+	if ok && h.Offset < old {
+		s.unlock(q)
+		newReply(remoting.RespSuccess, noRemark).to(c.r)
+		return
+	}
+	at := c.now + h.InvisibleTime
+	s.mu.Lock()
+	s.mu.orders.ChangeVisible(k, h.Offset, c.rc.PopTime, at)
+	s.mu.dirty = true
+	s.watchFree(k)
+	s.mu.Unlock()
+	s.unlock(q)
+	c.answer(c.rc.PopTime, at-c.rc.PopTime)
+}
+
+// write puts the new checkpoint and then the ack of the old message.
+func (c *invisibleCall) write() {
+	s, h := c.s, &c.h
+	ck := &pop.Checkpoint{
+		Broker: c.rc.Broker, Group: h.ConsumerGroup, Diffs: []int32{0}, Invisible: h.InvisibleTime, Num: 1, PopTime: c.now,
+		Queue: h.QueueID, Start: h.Offset, Suspend: h.Suspend, Topic: h.Topic,
+	}
+	put, e := s.checkpointPut(ck, c.rc.ReviveQueue, nil)
+	if e != nil {
+		newReply(e.Code, e.Text).to(c.r)
+		return
+	}
+	if s.putAll([]*store.Put{put}); !put.Status.Stored() {
+		newReply(remoting.RespSystemError, fmt.Sprintf("the new checkpoint could not be written: %s%s", put.Status, cause(put.Err))).to(c.r)
+		return
+	}
+	s.countCheckpoint(h.Topic, h.ConsumerGroup)
+	c.ackOld()
+}
+
+// ackOld acknowledges the message under its old receipt. It is answered with
+// success whatever becomes of it: the new checkpoint stands, and an ack that is
+// missing only repeats the message at the end of the old time.
+func (c *invisibleCall) ackOld() {
+	s, h := c.s, &c.h
+	a := &pop.Ack{
+		Offset: h.Offset, Broker: c.rc.Broker, Group: h.ConsumerGroup, PopTime: c.rc.PopTime, Queue: h.QueueID, Start: c.rc.Start, Topic: h.Topic,
+	}
+	s.countAcks(h.Topic, h.ConsumerGroup, 1)
+	if s.merge(a) {
+		c.answer(c.now, h.InvisibleTime)
+		return
+	}
+	put, e := s.ackPut(a, c.rc.ReviveQueue, c.rc.PopTime+c.rc.Invisible, nil)
+	if e != nil {
+		c.answer(c.now, h.InvisibleTime)
+		return
+	}
+	put.Done = func(p *store.Put) {
+		s.failed(p)
+		c.answer(c.now, h.InvisibleTime)
+	}
+	s.b.putOwnBatch([]*store.Put{put})
+}
+
+func (c *invisibleCall) answer(popTime, invisible int64) {
+	p := newReply(remoting.RespSuccess, noRemark)
+	p.int(keyPopTime, popTime)
+	p.int(keyInvisible, invisible)
+	p.int(keyReviveQID, int64(c.rc.ReviveQueue))
+	p.to(c.r)
+}

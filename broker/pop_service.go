@@ -1,0 +1,441 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mqx/broker/pop"
+	"mqx/internal/jsonfile"
+	"mqx/message"
+	"mqx/remoting"
+	"mqx/remoting/server"
+	"mqx/store"
+)
+
+// popService is pop consumption: the queues that are being popped, the held
+// pops, the buffer of checkpoints, the state of ordered consumption and the
+// revival of what nobody acknowledged.
+type popService struct {
+	b           *Broker
+	reviveTopic string
+	queues      *popQueues
+	hold        *popHold // POP_MESSAGE
+	notices     *popHold // NOTIFICATION
+	woken       *wokenPulls
+	turn        atomic.Uint32 // of the revive queues
+	// divert is where records of the revive topic wait for their time.
+	divert func(*message.Record, time.Time) *refusedError
+
+	mu struct {
+		sync.Mutex
+		buffer  *pop.Buffer
+		orders  *pop.Orders
+		dirty   bool                         // orders have changed since they were saved
+		free    map[pop.QueueKey]*time.Timer // fire when an ordered queue opens
+		stopped bool
+	}
+	saving    sync.Mutex
+	flushSoon chan struct{} // the buffer has something that is due earlier
+	records   chan struct{} // the revive topic has records
+	revived   reviveStats
+}
+
+// maxParkedOrders bounds the timers of ordered queues.
+const maxParkedOrders = 100_000
+
+func newPopService(b *Broker, cfg *Config) *popService {
+	limits := func() *Pop { return &b.cfg().Pop }
+	s := &popService{
+		b: b, reviveTopic: pop.ReviveTopic(cfg.BrokerClusterName), queues: newPopQueues(b.now),
+		hold: newPopHold(time.Now, limits, false), notices: newPopHold(time.Now, limits, true),
+		divert: b.divert, flushSoon: make(chan struct{}, 1), records: make(chan struct{}, 1),
+	}
+	s.woken = newWokenPulls(b.classes.vip, func(r *server.Request, _ bool) {
+		if r.Code == remoting.ReqNotification {
+			b.handleNotification(r)
+			return
+		}
+		b.handlePop(r)
+	})
+	s.mu.buffer = pop.NewBuffer(cfg.Pop.limits())
+	s.mu.orders = pop.NewOrders()
+	s.mu.free = map[pop.QueueKey]*time.Timer{}
+	return s
+}
+
+// Load reads consumerOrderInfo.json.
+func (s *popService) Load() error {
+	_, err := jsonfile.Load(s.b.fsys, s.b.configFile("consumerOrderInfo.json"), s.mu.orders.Decode)
+	return err
+}
+
+// Start sets the timers of ordered queues that were closed at the last stop.
+func (s *popService) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for q := range s.mu.orders.All {
+		s.watchFree(q)
+	}
+}
+
+// Save writes consumerOrderInfo.json when it has changed.
+func (s *popService) Save() error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	s.mu.Lock()
+	if !s.mu.dirty {
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.dirty = false
+	s.mu.orders.Clean(s.b.now().UnixMilli(), s.known)
+	data, err := s.mu.orders.Encode()
+	s.mu.Unlock()
+	if err == nil {
+		err = jsonfile.Save(s.b.fsys, s.b.configFile("consumerOrderInfo.json"), data)
+	}
+	if err != nil {
+		s.mu.Lock()
+		s.mu.dirty = true
+		s.mu.Unlock()
+		err = fmt.Errorf("cannot save the state of ordered consumption: %w", err)
+		s.b.log.Error("the state of ordered consumption could not be saved", "error", err)
+	}
+	return err
+}
+
+// known reports whether topic, queue and group of an entry exist.
+func (s *popService) known(q pop.QueueKey) bool {
+	tp := s.b.topics.Get(q.Topic)
+	return tp != nil && q.Queue < tp.ReadQueueNums && s.b.groups.Get(q.Group) != nil
+}
+
+// Run writes what has to leave the buffer and revives what nobody acknowledged
+// until ctx ends; then it writes the rest of the buffer.
+func (s *popService) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { s.woken.Run(ctx, wokenWorkers) })
+	wg.Go(func() { s.runRevive(ctx) })
+	s.runBuffer(ctx)
+	wg.Wait()
+}
+
+// Stop answers the held pops and takes no more.
+func (s *popService) Stop() {
+	s.hold.Close()
+	s.notices.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.stopped = true
+	for q, t := range s.mu.free {
+		t.Stop()
+		delete(s.mu.free, q)
+	}
+}
+
+// Finish writes the rest of the buffer. Nothing is popped or acknowledged any
+// more.
+func (s *popService) Finish() error {
+	s.mu.Lock()
+	s.mu.buffer.Close()
+	s.mu.Unlock()
+	for tries := 0; tries < finishTries && s.left() > 0; tries++ {
+		before := s.left()
+		s.flush(s.b.now().UnixMilli())
+		if s.left() < before {
+			tries = 0
+		}
+	}
+	if n := s.left(); n > 0 {
+		return errors.Join(s.Save(), fmt.Errorf("%d checkpoints could not be written: their messages are popped again", n))
+	}
+	return s.Save()
+}
+
+// finishTries is how often writing the buffer is tried without progress at a stop.
+const finishTries = 3
+
+func (s *popService) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.buffer.Points()
+}
+
+// Sweep forgets what is not used any more.
+func (s *popService) Sweep() { s.queues.Sweep() }
+
+// Arrived wakes what waits for a message. The dispatcher calls it.
+func (s *popService) Arrived(topic []byte, queue int32, offset, tagsCode int64, props []byte) {
+	s.hold.Arrived(topic, queue, offset, tagsCode, props)
+	s.notices.Arrived(topic, queue, offset, tagsCode, props)
+	if len(topic) == len(s.reviveTopic) && string(topic) == s.reviveTopic {
+		poke(s.records)
+	}
+}
+
+// poke wakes a loop that waits on ch.
+func poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// Closed drops what waits for a connection that has closed.
+func (s *popService) Closed(conn uint64) {
+	s.hold.Closed(conn)
+	s.notices.Closed(conn)
+}
+
+// Forget drops the state of topics or groups that are deleted.
+func (s *popService) Forget(match func(topic, group string) bool) {
+	of := func(q pop.QueueKey) bool { return match(q.Topic, q.Group) }
+	s.queues.Drop(of)
+	s.mu.Lock()
+	s.mu.orders.Clean(s.b.now().UnixMilli(), func(q pop.QueueKey) bool { return !of(q) })
+	s.mu.dirty = true
+	s.mu.Unlock()
+	s.hold.WakeAll(match)
+	s.notices.WakeAll(match)
+}
+
+// offset is where the next pop of a queue begins; nothing is changed.
+func (s *popService) offset(q pop.QueueKey, initMode int32) int64 {
+	at, ok := s.b.offsets.Committed(q.Topic, q.Group, q.Queue)
+	if !ok {
+		at = s.initial(q, initMode)
+	}
+	s.mu.Lock()
+	latest, ok := s.mu.buffer.Latest(q)
+	s.mu.Unlock()
+	if ok {
+		at = max(at, latest)
+	}
+	return at
+}
+
+// claim is offset for a pop that goes on to read: a first offset is committed,
+// and one that an operator has set is taken. The queue is locked.
+func (s *popService) claim(q pop.QueueKey, initMode int32) int64 {
+	topic, group := []byte(q.Topic), []byte(q.Group)
+	if _, ok := s.b.offsets.Committed(q.Topic, q.Group, q.Queue); !ok {
+		s.b.offsets.Commit(topic, group, q.Queue, s.initial(q, initMode))
+	}
+	if at, ok := s.b.offsets.TakeReset(topic, group, q.Queue); ok {
+		s.mu.Lock()
+		s.mu.orders.Clear(q)
+		s.mu.dirty = true
+		s.mu.buffer.Clear(q)
+		s.mu.Unlock()
+		s.b.offsets.Commit(topic, group, q.Queue, at)
+		return at
+	}
+	return s.offset(q, initMode)
+}
+
+// Values of initMode.
+const initMin = 0
+
+// initial is where a group without an offset begins: retry topics and initMode
+// 0 at the start of the queue; else at 0 when the queue begins there and its
+// start is still in memory, or at its last message.
+func (s *popService) initial(q pop.QueueKey, initMode int32) int64 {
+	st := s.b.store
+	low := st.MinOffset(q.Topic, q.Queue)
+	if initMode == initMin || pop.Kind(q.Topic) != pop.KindNormal {
+		return low
+	}
+	if s.b.cfg().PopInitInMemory && low <= 0 {
+		if near, err := st.IsNearEnd(q.Topic, q.Queue, 0); err == nil && near {
+			return 0
+		}
+	}
+	return max(0, st.MaxOffset(q.Topic, q.Queue)-1)
+}
+
+// commit commits what the buffer says is ready. Needs mu, so that an older
+// offset cannot come after a newer one.
+func (s *popService) commit() {
+	for _, c := range s.mu.buffer.Commits() {
+		s.b.offsets.Commit([]byte(c.Queue.Topic), []byte(c.Queue.Group), c.Queue.Queue, c.Next)
+	}
+}
+
+// done notes a pop of a queue whose checkpoint is in the log or that needs none.
+func (s *popService) done(q pop.QueueKey, next int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.buffer.Done(q, next)
+	s.commit()
+}
+
+// unlock ends a pop of a queue; who passed it by meanwhile is woken.
+func (s *popService) unlock(q *popQueue) {
+	q.lock.Unlock()
+	if !q.missed.Swap(false) {
+		return
+	}
+	normal := pop.NormalTopic(q.key.Topic, q.key.Group)
+	s.hold.Wake(normal, q.key.Group, -1)
+	s.hold.Wake(normal, q.key.Group, q.key.Queue)
+}
+
+// watchFree wakes pops when an ordered queue opens by time. Needs mu.
+func (s *popService) watchFree(q pop.QueueKey) {
+	now := s.b.now().UnixMilli()
+	at, ok := s.mu.orders.FreeAt(q, now)
+	if !s.b.cfg().PopNotifyOrderFree || s.mu.stopped || !ok {
+		return
+	}
+	wait := time.Duration(max(0, at-now)) * time.Millisecond
+	if t := s.mu.free[q]; t != nil {
+		t.Reset(wait)
+		return
+	}
+	if len(s.mu.free) >= maxParkedOrders {
+		return // pops of it end at their own time
+	}
+	s.mu.free[q] = time.AfterFunc(wait, func() { s.freed(q) })
+}
+
+// freed wakes who waits for an ordered queue that may be open now.
+func (s *popService) freed(q pop.QueueKey) {
+	now := s.b.now().UnixMilli()
+	s.mu.Lock()
+	if at, ok := s.mu.orders.FreeAt(q, now); !ok || at <= now {
+		if t := s.mu.free[q]; t != nil {
+			t.Stop()
+			delete(s.mu.free, q)
+		}
+	}
+	s.mu.Unlock()
+	s.wakeIfMore(q)
+}
+
+// wakeIfMore wakes pops of a queue that has messages left.
+func (s *popService) wakeIfMore(q pop.QueueKey) {
+	if s.b.store.MaxOffset(q.Topic, q.Queue) <= s.offset(q, initMin) {
+		return
+	}
+	s.hold.Wake(q.Topic, q.Group, -1)
+	s.hold.Wake(q.Topic, q.Group, q.Queue)
+	s.notices.Wake(q.Topic, q.Group, -1)
+	s.notices.Wake(q.Topic, q.Group, q.Queue)
+}
+
+// runBuffer writes what is due in the buffer, until ctx ends.
+func (s *popService) runBuffer(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		at, ok := s.mu.buffer.NextDue()
+		s.mu.Unlock()
+		wait := time.Hour
+		if ok {
+			wait = max(bufferTick, time.Duration(at-s.b.now().UnixMilli())*time.Millisecond)
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.flushSoon:
+		case <-timer.C:
+			s.flush(s.b.now().UnixMilli())
+		}
+	}
+}
+
+const (
+	// bufferTick is the least time between two looks at a buffer that has
+	// something due.
+	bufferTick = 10 * time.Millisecond
+	// bufferBatch is how many checkpoints are written in one go.
+	bufferBatch = 256
+	// bufferRetryMs is when a checkpoint that could not be written comes up again.
+	bufferRetryMs = 1000
+)
+
+// flush writes checkpoints that are due, with their acks behind them, and
+// returns how many it took out. It waits for the store.
+func (s *popService) flush(now int64) int {
+	s.mu.Lock()
+	points := s.mu.buffer.Due(now, bufferBatch)
+	s.mu.Unlock()
+	if len(points) == 0 {
+		return 0
+	}
+	var puts []*store.Put
+	for _, p := range points {
+		if p.NeedsCheckpoint() {
+			if put, e := s.checkpointPut(p.Checkpoint, p.ReviveQueue, p); e == nil {
+				puts = append(puts, put)
+			}
+		}
+	}
+	s.putAll(puts)
+	s.mu.Lock()
+	for _, put := range puts {
+		if put.Status.Stored() {
+			s.mu.buffer.CheckpointStored(put.User.(*pop.Point))
+		}
+	}
+	type ackOf struct {
+		point *pop.Point
+		ack   *pop.Ack
+	}
+	puts = puts[:0]
+	for _, p := range points {
+		if p.NeedsCheckpoint() {
+			continue
+		}
+		for _, a := range p.Acks(s.b.cfg().PopBatchAck) {
+			if put, e := s.ackPut(a, p.ReviveQueue, p.Checkpoint.ReviveTime(), ackOf{p, a}); e == nil {
+				puts = append(puts, put)
+			}
+		}
+	}
+	s.mu.Unlock()
+	s.putAll(puts)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, put := range puts {
+		if put.Status.Stored() {
+			of := put.User.(ackOf)
+			s.mu.buffer.AckStored(of.point, of.ack)
+		}
+	}
+	for _, p := range points {
+		s.mu.buffer.Written(p, now+bufferRetryMs)
+	}
+	s.commit()
+	return len(points)
+}
+
+// putAll stores the puts and waits until all are done.
+func (s *popService) putAll(puts []*store.Put) {
+	if len(puts) == 0 {
+		return
+	}
+	var wg sync.WaitGroup
+	wg.Add(len(puts))
+	for _, p := range puts {
+		p.Done = func(p *store.Put) {
+			s.failed(p)
+			wg.Done()
+		}
+	}
+	s.b.putOwnBatch(puts)
+	wg.Wait()
+}
+
+// failed logs a record of pop consumption that could not be written.
+func (s *popService) failed(p *store.Put) {
+	if !p.Status.Stored() {
+		s.b.quiet.Warn("a record of pop consumption could not be written", "topic", string(p.Record.Topic), "status", p.Status.String(), "error", p.Err)
+	}
+}
