@@ -303,6 +303,8 @@ func (c *invisibleCall) check() *refusedError {
 	if c.rc, err = pop.ParseReceipt(h.ExtraInfo); err != nil {
 		return refuse(remoting.RespSystemError, "%s", err.Error())
 	}
+	// The new checkpoint needs another name than the old one, which the pop time is part of.
+	c.now = max(c.now, c.rc.PopTime+1)
 	if n := c.s.reviveQueues(); !c.rc.Ordered() && (c.rc.ReviveQueue < 0 || int(c.rc.ReviveQueue) >= n) {
 		return refuse(remoting.RespSystemError, "the receipt names revive queue %d of %d", c.rc.ReviveQueue, n)
 	}

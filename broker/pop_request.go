@@ -312,7 +312,7 @@ func (c *popCall) answer(code int32) {
 	if code != remoting.RespSuccess {
 		status = store.NoMessageInQueue.String()
 	}
-	var start, offsets []byte
+	start, offsets := []byte{}, []byte{} // written also when they are empty
 	var parts [][]byte
 	for _, rd := range c.reads {
 		kind := pop.Kind(rd.q.key.Topic)
@@ -328,7 +328,7 @@ func (c *popCall) answer(code int32) {
 	p.set(keyStartInfo, start)
 	p.set(keyOffsetInfo, offsets)
 	if c.h.Order {
-		p.set(keyOrderInfo, c.counts)
+		p.set(keyOrderInfo, append([]byte{}, c.counts...))
 	}
 	if code != remoting.RespSuccess {
 		p.to(c.r)

@@ -218,7 +218,14 @@ func (q *reviveQueue) expire(ctx context.Context) bool {
 
 // wanted reports whether topic and group of a checkpoint still exist.
 func (s *popService) wanted(c *pop.Checkpoint) bool {
-	return s.b.topics.Get(pop.NormalTopic(c.Topic, c.Group)) != nil && s.b.groups.Get(c.Group) != nil
+	s.mu.Lock()
+	at, deleted := s.mu.deleted[c.Topic]
+	s.mu.Unlock()
+	if deleted && c.PopTime <= at || s.b.topics.Get(pop.NormalTopic(c.Topic, c.Group)) == nil || s.b.groups.Get(c.Group) == nil {
+		s.revived.gone.Add(int64(c.Count()))
+		return false
+	}
+	return true
 }
 
 // revivePut is the put of one message for its retry topic. It is nil when the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,12 +38,16 @@ type popService struct {
 		dirty   bool                         // orders have changed since they were saved
 		free    map[pop.QueueKey]*time.Timer // fire when an ordered queue opens
 		stopped bool
+		deleted map[string]int64 // topics, when they were deleted, ms
 	}
 	saving    sync.Mutex
 	flushSoon chan struct{} // the buffer has something that is due earlier
 	records   chan struct{} // the revive topic has records
 	revived   reviveStats
 }
+
+// maxDeleted bounds the deleted topics that are remembered.
+const maxDeleted = 10_000
 
 // maxParkedOrders bounds the timers of ordered queues.
 const maxParkedOrders = 100_000
@@ -51,7 +56,7 @@ func newPopService(b *Broker, cfg *Config) *popService {
 	limits := func() *Pop { return &b.cfg().Pop }
 	s := &popService{
 		b: b, reviveTopic: pop.ReviveTopic(cfg.BrokerClusterName), queues: newPopQueues(b.now),
-		hold: newPopHold(time.Now, limits, false), notices: newPopHold(time.Now, limits, true),
+		hold: newPopHold(b.now, limits, false), notices: newPopHold(b.now, limits, true),
 		divert: b.divert, flushSoon: make(chan struct{}, 1), records: make(chan struct{}, 1),
 	}
 	s.woken = newWokenPulls(b.classes.vip, func(r *server.Request, _ bool) {
@@ -63,6 +68,7 @@ func newPopService(b *Broker, cfg *Config) *popService {
 	})
 	s.mu.buffer = pop.NewBuffer(cfg.Pop.limits())
 	s.mu.orders = pop.NewOrders()
+	s.mu.deleted = map[string]int64{}
 	s.mu.free = map[pop.QueueKey]*time.Timer{}
 	return s
 }
@@ -201,6 +207,21 @@ func (s *popService) Forget(match func(topic, group string) bool) {
 	s.mu.Unlock()
 	s.hold.WakeAll(match)
 	s.notices.WakeAll(match)
+}
+
+// Deleted notes that topics are deleted: what was popped of them before is not
+// revived out of a topic of the same name.
+func (s *popService) Deleted(topics []string) {
+	now := s.b.now().UnixMilli()
+	s.mu.Lock()
+	if len(s.mu.deleted)+len(topics) > maxDeleted {
+		clear(s.mu.deleted)
+	}
+	for _, name := range topics {
+		s.mu.deleted[name] = now
+	}
+	s.mu.Unlock()
+	s.Forget(func(topic, _ string) bool { return slices.Contains(topics, topic) })
 }
 
 // offset is where the next pop of a queue begins; nothing is changed.

@@ -119,7 +119,7 @@ func (b *Broker) dropTopicData(names []string) error {
 		}
 	}
 	b.locks.Sweep(func(topic string) bool { return slices.Contains(names, topic) })
-	b.pops.Forget(func(topic, _ string) bool { return slices.Contains(names, topic) })
+	b.pops.Deleted(names)
 	b.hold.Wake(func(_, topic string, _ int32) bool { return slices.Contains(names, topic) })
 	return b.offsets.Save()
 }

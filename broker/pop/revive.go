@@ -25,7 +25,8 @@ type Reviver struct {
 	waiting []*Expiring // by revive offset
 	orphans map[reviveKey][]int64
 	order   []reviveKey // of orphans, oldest first
-	end     int64       // deliver time up to which records have been seen, ms
+	seen    int64       // the latest deliver time of a record, ms
+	end     int64       // up to when all records have been seen, ms
 	skipped int64       // first checkpoint that was left out for want of room; -1 for none
 }
 
@@ -39,7 +40,8 @@ type Expiring struct {
 	*Checkpoint
 	key   reviveKey
 	acked uint32
-	dead  bool // replaced by a later record of the same checkpoint
+	dead  bool      // replaced by a later record of the same checkpoint
+	older *Expiring // another checkpoint under the same key
 }
 
 // Unacked are the places of the messages that nobody acknowledged.
@@ -70,7 +72,8 @@ func (r *Reviver) Add(rec Record, offset, deliver int64, self string) {
 	case rec.Ack != nil:
 		r.addAck(rec.Ack, self)
 	}
-	r.end = max(r.end, deliver)
+	r.seen = max(r.seen, deliver)
+	r.end = max(r.end, r.seen)
 }
 
 func (r *Reviver) addCheckpoint(c *Checkpoint, offset int64, self string) {
@@ -86,14 +89,10 @@ func (r *Reviver) addCheckpoint(c *Checkpoint, offset int64, self string) {
 	c.ReviveOffset = offset
 	k := reviveKey{KeyOf(c), named(c.Broker, self)}
 	e := &Expiring{Checkpoint: c, key: k}
-	if old := r.byKey[k]; old != nil {
-		// The same record again (a delivery was repeated), or a rewritten one.
-		old.dead = true
-		for i := range old.Count() {
-			if old.acked&(1<<i) != 0 {
-				e.ack(old.OffsetAt(i))
-			}
-		}
+	if e.older = r.byKey[k]; e.older != nil && e.older.same(c) {
+		// The same record again: its delivery was repeated.
+		e.older.dead = true
+		e.acked, e.older = e.older.acked, e.older.older
 	}
 	for _, off := range r.orphans[k] {
 		e.ack(off)
@@ -111,8 +110,23 @@ func (r *Reviver) addAck(a *Ack, self string) {
 		return
 	}
 	for off := range a.All() {
-		e.ack(off)
+		e.ackOldest(off)
 	}
+}
+
+// ackOldest marks a message in the oldest checkpoint of the key that has it
+// without a mark: when an invisible time is changed in the millisecond of the
+// pop, both checkpoints have one key, and the ack of the first comes first.
+func (e *Expiring) ackOldest(offset int64) bool {
+	if e.older != nil && e.older.ackOldest(offset) {
+		return true
+	}
+	return e.ack(offset)
+}
+
+// same reports whether two records are of one checkpoint.
+func (e *Expiring) same(c *Checkpoint) bool {
+	return e.Num == c.Num && e.Invisible == c.Invisible && e.RePutTimes == c.RePutTimes && slices.Equal(e.Diffs, c.Diffs)
 }
 
 // keepOrphan keeps an ack that came before its checkpoint: that may be late.
@@ -129,10 +143,14 @@ func (r *Reviver) keepOrphan(k reviveKey, a *Ack) {
 	}
 }
 
-func (e *Expiring) ack(offset int64) {
-	if i := e.IndexOf(offset); i >= 0 && i < MaxBatch {
-		e.acked |= 1 << i
+// ack marks a message and reports whether it was there without a mark.
+func (e *Expiring) ack(offset int64) bool {
+	i := e.IndexOf(offset)
+	if i < 0 || i >= MaxBatch || e.acked&(1<<i) != 0 {
+		return false
 	}
+	e.acked |= 1 << i
+	return true
 }
 
 func named(broker, self string) string {
@@ -146,8 +164,8 @@ func named(broker, self string) string {
 // has delivered everything up to now: then, after a while without records, what
 // was seen counts as all there is.
 func (r *Reviver) Quiet(now int64, delivered bool) {
-	if r.skipped < 0 && delivered && r.end != 0 && now-r.end > quietMs {
-		r.end = now
+	if r.skipped < 0 && delivered && r.seen != 0 && now-r.seen > quietMs {
+		r.end = max(r.end, now)
 	}
 }
 
@@ -165,10 +183,29 @@ func (r *Reviver) Next() *Expiring {
 		if e.dead {
 			continue
 		}
-		delete(r.byKey, e.key)
+		r.forget(e)
 		return e
 	}
 	return nil
+}
+
+// forget takes e out of what its key finds.
+func (r *Reviver) forget(e *Expiring) {
+	x := r.byKey[e.key]
+	if x == e {
+		if e.older == nil {
+			delete(r.byKey, e.key)
+		} else {
+			r.byKey[e.key] = e.older
+		}
+		return
+	}
+	for ; x != nil; x = x.older {
+		if x.older == e {
+			x.older = e.older
+			return
+		}
+	}
 }
 
 // Wake is when to look again although no record has come, ms; ok is false when
@@ -177,7 +214,7 @@ func (r *Reviver) Wake() (at int64, ok bool) {
 	if len(r.waiting) == 0 {
 		return 0, false
 	}
-	return max(r.waiting[0].ReviveTime()+settleMs, r.end+quietMs) + 1, true
+	return max(r.waiting[0].ReviveTime()+settleMs, r.seen+quietMs) + 1, true
 }
 
 // Waiting is the number of checkpoints that wait.
