@@ -591,10 +591,10 @@ func TestStaticTopicsStopTheStart(t *testing.T) {
 // Messages that wait for what is not served are said at the start.
 func TestPendingIsSaid(t *testing.T) {
 	r := start(t, testConfig(t.TempDir()))
-	rec := message.Record{Topic: []byte(message.TopicHalf), Body: []byte("x"), BornHost: r.at().storeHost, StoreHost: r.at().storeHost}
+	rec := message.Record{Topic: []byte(message.TopicTimer), Body: []byte("x"), BornHost: r.at().storeHost, StoreHost: r.at().storeHost}
 	putDirect(t, r, rec)
 	text := strings.Join(r.Explain(), "\n")
-	for _, want := range []string{"holds up to 1 half messages"} {
+	for _, want := range []string{"holds up to 1 timer messages"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing %q in\n%s", want, text)
 		}

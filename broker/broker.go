@@ -66,6 +66,7 @@ type Broker struct {
 	main, vip      *server.Server
 	client         *client.Client
 	registrar      *registrar
+	transactions   *transactions
 	mappingVersion remoting.DataVersion
 	ids            *message.IDGenerator
 	delayLevels    delay.Levels
@@ -157,6 +158,7 @@ func New(cfg Config) (*Broker, error) {
 	b.delays = newDelayService(b, delayConfig{
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
 	})
+	b.transactions = newTransactions(b)
 	return b, nil
 }
 
@@ -227,7 +229,7 @@ func (b *Broker) open(ctx context.Context) error {
 	if err := vfs.MkdirAllDurable(b.fsys, filepath.Dir(b.configFile("topics.json"))); err != nil {
 		return errors.Join(fmt.Errorf("cannot make the directory of the configuration files: %w", err), st.Close())
 	}
-	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }} {
+	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }, b.transactions.Load} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}
@@ -266,6 +268,7 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 	wg.Go(func() { b.delays.Run(ctx) })
 	b.pops.Start()
 	wg.Go(func() { b.pops.Run(ctx) })
+	wg.Go(func() { b.transactions.Run(ctx) })
 	return &wg
 }
 

@@ -4,7 +4,7 @@ import "mqx/remoting/server"
 
 // classes are the request classes, shared by the main and the VIP port.
 type classes struct {
-	send, pull, litePull, query, admin, client, heartbeat, ack, load *server.Class
+	send, pull, litePull, query, admin, client, heartbeat, ack, load, end, reply *server.Class
 	// vip is what the VIP port has over pulls.
 	vip *server.Precedence
 }
@@ -31,6 +31,8 @@ func newClasses(c *Config) *classes {
 		heartbeat: class(server.ClassConfig{Name: "heartbeat", Workers: c.HeartbeatThreads, Queue: c.HeartbeatQueue, MaxWait: c.HeartbeatWait}),
 		ack:       class(server.ClassConfig{Name: "ack", Workers: c.AckThreads, Queue: c.AckQueue, MaxWait: c.AckWait, MaxBatch: maxSendBatch}),
 		load:      class(server.ClassConfig{Name: "loadBalance", Workers: c.LoadThreads, Queue: c.LoadQueue}),
+		end:       class(server.ClassConfig{Name: "endTransaction", Workers: c.EndTransactionThreads, Queue: c.EndTransactionQueue, MaxWait: c.EndTransactionWait, MaxBatch: maxSendBatch}),
+		reply:     class(server.ClassConfig{Name: "reply", Workers: c.ReplyThreads, Queue: c.ReplyQueue}),
 	}
 }
 
@@ -54,11 +56,15 @@ func (c *classes) of(s stage) *server.Class {
 		return c.ack
 	case loadStage:
 		return c.load
+	case endStage:
+		return c.end
+	case replyStage:
+		return c.reply
 	default:
 		return nil
 	}
 }
 
 func (c *classes) all() []*server.Class {
-	return []*server.Class{c.send, c.pull, c.litePull, c.query, c.admin, c.client, c.heartbeat, c.ack, c.load}
+	return []*server.Class{c.send, c.pull, c.litePull, c.query, c.admin, c.client, c.heartbeat, c.ack, c.load, c.end, c.reply}
 }

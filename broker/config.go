@@ -32,6 +32,7 @@ type Config struct {
 	Network
 	Pools
 	Topics
+	Transactions
 	Clients
 	Filters
 	Pop
@@ -124,6 +125,12 @@ type Pools struct {
 	HeartbeatQueue   int           `conf:"heartbeatThreadPoolQueueCapacity"`
 	HeartbeatWait    time.Duration `conf:"waitTimeMillsInHeartbeatQueue,ms"`
 
+	EndTransactionThreads int           `conf:"endTransactionThreadPoolNums"`
+	EndTransactionQueue   int           `conf:"endTransactionPoolQueueCapacity"`
+	EndTransactionWait    time.Duration `conf:"waitTimeMillsInTransactionQueue,ms"`
+	ReplyThreads          int           `conf:"processReplyMessageThreadPoolNums"`
+	ReplyQueue            int           `conf:"replyThreadPoolQueueCapacity"`
+
 	// StartAcceptSendAt refuses sends before this time (epoch ms).
 	StartAcceptSendAt int64 `conf:"startAcceptSendRequestTimeStamp"`
 }
@@ -143,6 +150,22 @@ type Topics struct {
 	RejectTransaction      bool   `conf:"rejectTransactionMessage"`
 	ReviveQueueNum         int    `conf:"reviveQueueNum"`
 	ClearPopRetryTopics    bool   `conf:"clearRetryTopicWhenDeleteTopic"`
+}
+
+// Transactions are the rules for half messages and their checks.
+type Transactions struct {
+	// TransactionTimeOut is the age from which on a producer is asked about a half message that does not say its own
+	// (CHECK_IMMUNITY_TIME_IN_SECONDS).
+	TransactionTimeOut time.Duration `conf:"transactionTimeOut,ms"`
+	// TransactionCheckMax is how often a producer is asked before the half message is given up.
+	TransactionCheckMax int `conf:"transactionCheckMax"`
+	// TransactionCheckInterval is the time from one round of checks to the next.
+	TransactionCheckInterval time.Duration `conf:"transactionCheckInterval,ms"`
+	// TransactionOpMsgMaxSize (bytes of its body) and TransactionOpBatchInterval say when the ends that wait become an op message.
+	TransactionOpMsgMaxSize    int           `conf:"transactionOpMsgMaxSize"`
+	TransactionOpBatchInterval time.Duration `conf:"transactionOpBatchInterval,ms"`
+	// StoreReplyMessage stores replies of request-reply besides pushing them.
+	StoreReplyMessage bool `conf:"storeReplyMessageEnable"`
 }
 
 // Clients are the rules for groups, sessions, pulls and offsets.
@@ -253,11 +276,17 @@ func DefaultConfig() Config {
 			AdminThreads: 16, AdminQueue: 10_000, AdminWait: 5 * time.Second,
 			ClientThreads: 32, ClientQueue: 1_000_000,
 			HeartbeatThreads: min(32, cpu), HeartbeatQueue: 50_000, HeartbeatWait: 31 * time.Second,
+			EndTransactionThreads: max(8+2*cpu, 4*min(cpu, 4)), EndTransactionQueue: 100_000, EndTransactionWait: 3 * time.Second,
+			ReplyThreads: 16 + 2*cpu, ReplyQueue: 10_000,
 		},
 		Topics: Topics{
 			DefaultTopicQueueNums: 8, AutoCreateTopic: true, ClusterTopicEnable: true, BrokerTopicEnable: true,
 			TraceTopicName: "RMQ_SYS_TRACE_TOPIC", ValidateSystemTopic: true, SplitMetadata: true, SplitMetadataSize: 2000,
 			ReviveQueueNum: 8, ClearPopRetryTopics: true,
+		},
+		Transactions: Transactions{
+			TransactionTimeOut: 6 * time.Second, TransactionCheckMax: 15, TransactionCheckInterval: 30 * time.Second,
+			TransactionOpMsgMaxSize: 4096, TransactionOpBatchInterval: 3 * time.Second, StoreReplyMessage: true,
 		},
 		Clients: Clients{
 			AutoCreateGroup: true, CreateSystemGroup: true, RegisterProducer: true, NotifyConsumerIDsChanged: true,
@@ -344,6 +373,13 @@ func (c *Config) positives() []bound {
 		{"clientManagerThreadPoolQueueCapacity", int64(p.ClientQueue), 1},
 		{"heartbeatThreadPoolNums", int64(p.HeartbeatThreads), 1},
 		{"heartbeatThreadPoolQueueCapacity", int64(p.HeartbeatQueue), 1},
+		{"endTransactionThreadPoolNums", int64(p.EndTransactionThreads), 1},
+		{"endTransactionPoolQueueCapacity", int64(p.EndTransactionQueue), 1},
+		{"processReplyMessageThreadPoolNums", int64(p.ReplyThreads), 1},
+		{"replyThreadPoolQueueCapacity", int64(p.ReplyQueue), 1},
+		{"transactionCheckInterval", int64(c.TransactionCheckInterval), 1},
+		{"transactionOpMsgMaxSize", int64(c.TransactionOpMsgMaxSize), 1},
+		{"transactionOpBatchInterval", int64(c.TransactionOpBatchInterval), 0},
 		{"defaultTopicQueueNums", int64(c.DefaultTopicQueueNums), 1},
 		{"splitMetadataSize", int64(c.SplitMetadataSize), 1},
 		{"channelExpiredTimeout", int64(c.ChannelExpired), 1},

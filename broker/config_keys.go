@@ -72,7 +72,6 @@ var noEffectReasons = map[string]string{
 	"recall":       "timer messages and their recall are not served yet",
 	"recovery":     "recovery always covers what this asks for",
 	"register":     "every registration carries the whole table or the changed topics, uncompressed",
-	"reply":        "request and reply messages are not served yet",
 	"rocksdb":      "RocksDB stores are not served",
 	"self":         "set by the start itself",
 	"slow":         "slow groups are not switched off",
@@ -80,7 +79,7 @@ var noEffectReasons = map[string]string{
 	"staticsub":    "subscriptions come from the clients",
 	"stats":        "statistics are kept in another way here",
 	"timer":        "timer messages are not served yet",
-	"trans":        "transactional messages are not served yet",
+	"trans":        "half messages are kept in topics, not in RocksDB, and counted in another way",
 	"unused":       "Apache does not use it either",
 }
 

@@ -27,6 +27,8 @@ var liveKeys = map[string]bool{
 	"enableRegisterProducer": true, "namesrvAddr": true, "fetchNameSrvAddrByDnsLookup": true, "forceRegister": true,
 	"registerNameServerPeriod": true, "registerBrokerTimeoutMills": true, "clearRetryTopicWhenDeleteTopic": true,
 	"useServerSideResetOffset": true,
+	"transactionTimeOut":       true, "transactionCheckMax": true, "transactionCheckInterval": true,
+	"transactionOpMsgMaxSize": true, "transactionOpBatchInterval": true, "storeReplyMessageEnable": true,
 }
 
 // blackListed reports whether a key must not be set from outside.

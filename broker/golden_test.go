@@ -263,7 +263,7 @@ func (rp *replay) learn(cmd *remoting.Command) {
 // notServed reports whether the send promises what is not served yet.
 func notServed(h *remoting.SendMessageView) bool {
 	p := scanProps(h.Properties)
-	return p.timer != "" || p.prepared
+	return p.timer != ""
 }
 
 func names(f remoting.Fields) []string {

@@ -107,6 +107,9 @@ func goodValue(f hostileField) string {
 	case "i", "properties", "attributes", "lo", "nsd", "oway":
 		return ""
 	}
+	if f.name == "commitOrRollback" {
+		return "8" // 0 gets no answer
+	}
 	if f.number {
 		return "0"
 	}

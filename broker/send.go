@@ -237,6 +237,9 @@ func (b *Broker) fillSingle(it *sendItem, now time.Time) *refusedError {
 	b.fillRecord(it, body, it.props)
 	it.put.WaitFlush = !p.noWait
 	it.msgs = 1
+	if p.half(h.ReconsumeTimes) {
+		return b.fillHalf(it, &p, now)
+	}
 	if p.delay == nil && p.timer == "" {
 		return nil
 	}
@@ -259,11 +262,10 @@ func (b *Broker) divertSend(it *sendItem, now time.Time) *refusedError {
 func (b *Broker) checkServed(it *sendItem, p *sendProps) *refusedError {
 	level := p.delayLevel()
 	switch {
-	case p.prepared && (it.head.ReconsumeTimes <= 0 || level <= 0):
-		if b.cfg().RejectTransaction {
-			return refuse(remoting.RespNoPermission, "the broker[%s] sending transaction message is forbidden", b.at().IP)
-		}
-		return refuse(remoting.RespMessageIllegal, "transactional messages are not served by this broker yet; nothing was stored")
+	case p.half(it.head.ReconsumeTimes) && b.cfg().RejectTransaction:
+		return refuse(remoting.RespNoPermission, "the broker[%s] sending transaction message is forbidden", b.at().IP)
+	case it.head.Batch && p.prepared:
+		return refuse(remoting.RespMessageIllegal, "a batch cannot be transactional; nothing was stored")
 	case it.head.Batch && level > 0:
 		return refuse(remoting.RespMessageIllegal, "a batch cannot be delayed (DELAY=%d); nothing was stored", level)
 	case it.head.Batch && p.timer != "":

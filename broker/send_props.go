@@ -63,6 +63,12 @@ func (p *sendProps) delayLevel() int {
 	return n
 }
 
+// half reports whether the message begins a transaction: a retry of one that
+// was committed does not.
+func (p *sendProps) half(reconsumeTimes int32) bool {
+	return p.prepared && (reconsumeTimes <= 0 || p.delayLevel() <= 0)
+}
+
 // brokerProps are the properties that the broker adds to each message.
 type brokerProps struct {
 	region, traceOn, cluster string

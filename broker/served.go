@@ -23,9 +23,11 @@ const (
 	heartbeatStage
 	ackStage
 	loadStage
+	endStage
+	replyStage
 )
 
-var stageNames = [...]string{"event loop", "send", "pull", "lite pull", "query", "admin", "client", "heartbeat", "ack", "load balance"}
+var stageNames = [...]string{"event loop", "send", "pull", "lite pull", "query", "admin", "client", "heartbeat", "ack", "load balance", "end transaction", "reply"}
 
 // service is one request code and how it is served.
 type service struct {
@@ -51,6 +53,8 @@ var services = []service{
 	{code: remoting.ReqConsumerSendMsgBack, stage: sendStage, handle: (*Broker).handleSendBack},
 	{code: remoting.ReqPullMessage, stage: pullStage, handle: (*Broker).handlePull, mainOnly: true},
 	{code: remoting.ReqLitePullMessage, stage: litePullStage, handle: (*Broker).handleLitePull, mainOnly: true},
+	{code: remoting.ReqEndTransaction, stage: endStage, batch: (*Broker).handleEnd},
+	{code: remoting.ReqResumeCheckHalfMessage, stage: adminStage, handle: (*Broker).handleResumeCheck},
 	{code: remoting.ReqQueryMessage, stage: queryStage, handle: (*Broker).handleQueryMessage},
 	{code: remoting.ReqQueryConsumeQueue, stage: adminStage, handle: (*Broker).handleQueryQueue, note: "filter data and message texts are left out"},
 	{code: remoting.ReqViewMessageByID, stage: queryStage, handle: (*Broker).handleViewMessage},
@@ -115,7 +119,7 @@ var services = []service{
 }
 
 const (
-	noteSend  = "transactional, timer and lite messages are refused (MESSAGE_ILLEGAL)"
+	noteSend  = "timer and lite messages are refused (MESSAGE_ILLEGAL)"
 	noteTopic = "attributes that are not honoured are refused: cleanup.policy=COMPACTION, queue.type other than SimpleCQ, message.type PRIORITY and LITE, reserve.time, lite.topic.expiration"
 	noteGroup = "attributes that are not honoured (lite.*, priority.factor) are refused"
 )
@@ -146,6 +150,8 @@ func (b *Broker) bind(m *server.Mux, s *service) {
 	switch {
 	case s.stage == ackStage && s.batch != nil:
 		m.HandleBatch(s.code, class, b.ackHandler)
+	case s.stage == endStage:
+		m.HandleBatch(s.code, class, func(rs []*server.Request) { s.batch(b, rs) })
 	case s.batch != nil:
 		// One function value for all: their codes share batches.
 		m.HandleInlineOrBatch(s.code, b.trySend, class, b.sendHandler)

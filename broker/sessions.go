@@ -90,7 +90,8 @@ func (c members) silent(before time.Time) []*member {
 
 // producerTable is the producers by group. Safe to share.
 type producerTable struct {
-	mu struct {
+	turn atomic.Uint32 // of Available
+	mu   struct {
 		sync.RWMutex
 		groups map[string]members
 	}
@@ -189,4 +190,37 @@ func (t *producerTable) Len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.mu.groups)
+}
+
+// Available is a producer of a group that can be written to, each in turn; nil
+// when there is none.
+func (t *producerTable) Available(group string) asker {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.mu.groups[group]
+	if len(g) == 0 {
+		return nil
+	}
+	list, first := g.sorted(), int(t.turn.Add(1))
+	for i := range list {
+		p := list[(first+i)%len(list)].peer
+		if w, ok := p.(interface{ Writable() bool }); !ok || w.Writable() {
+			return p
+		}
+	}
+	return nil
+}
+
+// Client finds a producer of any group by its client id, nil when there is none.
+func (t *producerTable) Client(id string) *member {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, g := range t.mu.groups {
+		for _, cl := range g {
+			if cl.id == id {
+				return cl
+			}
+		}
+	}
+	return nil
 }

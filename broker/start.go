@@ -211,7 +211,6 @@ func (b *Broker) pending() []string {
 	}
 	var out []string
 	for _, w := range []struct{ topic, group, what string }{
-		{message.TopicHalf, message.GroupTransaction, "half messages of transactions"},
 		{message.TopicTimer, message.TopicTimer, "timer messages"},
 	} {
 		done, _ := b.offsets.Committed(w.topic, w.group, 0)
