@@ -17,7 +17,7 @@ func (b *Broker) handleResetOffset(r *server.Request) {
 		return
 	}
 	if !b.cfg().ServerSideReset {
-		r.Reply(remoting.RespRequestCodeNotSupported, "resets through the clients (useServerSideResetOffset=false) are not served by this broker")
+		b.resetThroughClients(r, &h)
 		return
 	}
 	table, e := b.resetTargets(&h)
