@@ -164,7 +164,7 @@ func named(broker, self string) string {
 // has delivered everything up to now: then, after a while without records, what
 // was seen counts as all there is.
 func (r *Reviver) Quiet(now int64, delivered bool) {
-	if r.skipped < 0 && delivered && r.seen != 0 && now-r.seen > quietMs {
+	if delivered && r.seen != 0 && now-r.seen > quietMs {
 		r.end = max(r.end, now)
 	}
 }
@@ -236,6 +236,7 @@ func (r *Reviver) Skipped() (offset int64, ok bool) {
 		return 0, false
 	}
 	offset, r.skipped = r.skipped, -1
+	r.seen, r.end = 0, 0 // the acks behind it have to be read again, too
 	return offset, true
 }
 
