@@ -83,6 +83,8 @@ public final class Driver {
                 return push(q);
             case "received":
                 return PUSHES.get(q.getString("id")).received();
+            case "popAssigned":
+                return PUSHES.get(q.getString("id")).popAssigned();
             case "assigned":
                 return PUSHES.get(q.getString("id")).assigned();
             case "stop":
@@ -249,6 +251,15 @@ public final class Driver {
             return new ArrayList<>(got);
         }
 
+        Object popAssigned() {
+            List<String> queues = new ArrayList<>();
+            for (MessageQueue q : consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getPopProcessQueueTable().keySet()) {
+                queues.add(q.getBrokerName() + ":" + q.getQueueId());
+            }
+            queues.sort(Comparator.naturalOrder());
+            return queues;
+        }
+
         Object assigned() {
             List<String> queues = new ArrayList<>();
             for (MessageQueue q : consumer.getDefaultMQPushConsumerImpl().getRebalanceImpl().getProcessQueueTable().keySet()) {
@@ -271,6 +282,9 @@ public final class Driver {
         if (q.getBooleanValue("broadcast")) {
             c.setMessageModel(MessageModel.BROADCASTING);
         }
+        if (q.getBooleanValue("serverRebalance")) {
+            c.setClientRebalance(false);
+        }
         String expression = q.getString("expression");
         c.subscribe(q.getString("topic"), expression == null ? "*" : expression);
         Push p = new Push(c);
@@ -285,6 +299,10 @@ public final class Driver {
             c.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 for (MessageExt m : messages) {
                     p.got.add(received(m));
+                }
+                MessageExt only = messages.get(0);
+                if (only.getReconsumeTimes() == 0 && new String(only.getBody(), StandardCharsets.UTF_8).startsWith("fail-once ")) {
+                    return ConsumeConcurrentlyStatus.RECONSUME_LATER;
                 }
                 return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
