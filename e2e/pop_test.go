@@ -40,15 +40,15 @@ func TestPopPushConsumer(t *testing.T) {
 		if m.Topic != topic {
 			t.Errorf("a message of topic %s", m.Topic)
 		}
-		times[m.Body]++
+		times[string(m.Body)]++
 	}
 	for _, m := range out {
 		want := 1
 		if strings.HasPrefix(m.Body, "fail-once") {
 			want = 2
 		}
-		if times[m.Body] != want {
-			t.Errorf("%q came %d times, want %d", m.Body, times[m.Body], want)
+		if times[string(m.Body)] != want {
+			t.Errorf("%q came %d times, want %d", m.Body, times[string(m.Body)], want)
 		}
 	}
 	var assigned []string

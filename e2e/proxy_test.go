@@ -51,7 +51,7 @@ func TestProxyWithJavaClient(t *testing.T) {
 	}
 	waitFor(t, 30*time.Second, "the dead letter", func() (bool, string) {
 		got := d.pull(t, c.namesrv, "%DLQ%"+deadGroup, "*")
-		return len(got) == 1 && got[0].Body == "dead0", fmt.Sprint(got)
+		return len(got) == 1 && string(got[0].Body) == "dead0", fmt.Sprint(got)
 	})
 }
 
