@@ -200,6 +200,8 @@ type GroupDetail struct {
 	Online        []GroupMember
 	Subscriptions []GroupSubscription
 	Queues        []GroupQueue
+	ConsumeTPS    float64 // messages a second, over the brokers
+	FromWhere     string  // CONSUME_FROM_…, of the members; empty when nobody is online
 	Errors        []TargetError
 }
 
@@ -236,6 +238,10 @@ func (c *Client) GetGroup(ctx context.Context, name string) (*GroupDetail, error
 		mu.Lock()
 		defer mu.Unlock()
 		on.add(conns)
+		d.ConsumeTPS += stats.ConsumeTPS
+		if conns != nil {
+			d.FromWhere = cmp.Or(d.FromWhere, conns.ConsumeFromWhere)
+		}
 		for q, o := range stats.OffsetTable {
 			d.Queues = append(d.Queues, groupQueue(q, o))
 		}

@@ -196,6 +196,7 @@ type TopicDetail struct {
 	Topic
 	Queues []TopicQueue
 	Groups []string // that consume it, online or with an offset
+	PutTPS float64  // messages a second put into it, over the brokers
 	Errors []TargetError
 }
 
@@ -240,6 +241,7 @@ func (c *Client) describeOn(ctx context.Context, name string, b Broker, d *Topic
 		return err
 	}
 	mu.Lock()
+	d.PutTPS += stats.TopicPutTPS
 	for q, o := range stats.OffsetTable {
 		tq := TopicQueue{Cluster: b.Cluster, Broker: q.BrokerName, QueueID: q.QueueID, MinOffset: o.MinOffset, MaxOffset: o.MaxOffset}
 		if o.LastUpdateTimestamp > 0 {

@@ -23,6 +23,9 @@ type TopicSpec struct {
 	Order      bool `json:"order,omitempty"`
 	Unit       bool `json:"unit,omitempty"`
 	HasUnitSub bool `json:"hasUnitSub,omitempty"`
+	// Exact makes what is not given the default of a new topic, whatever the topic has;
+	// its attributes stay.
+	Exact bool `json:"exact,omitempty"`
 	// Attributes in the request's form: "+key" with a value, "-key" without.
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
@@ -142,7 +145,10 @@ func clustersOf(brokers []Broker) []string {
 func planCreate(b Broker, spec TopicSpec, was *TopicBroker) Change {
 	base := TopicBroker{Cluster: b.Cluster, Broker: b.Name, Addr: b.Addr, ReadQueues: defaultQueues, WriteQueues: defaultQueues, Perm: permReadWrite}
 	ch := Change{Broker: b.Name, Addr: b.Addr, Action: ActionCreate, Before: was}
-	if was != nil {
+	switch {
+	case was != nil && spec.Exact:
+		base.Attributes = was.Attributes
+	case was != nil:
 		base = *was
 	}
 	after := base

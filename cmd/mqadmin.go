@@ -1,50 +1,234 @@
 package cmd
 
 import (
+	"context"
+	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/admin"
+	"mqx/internal/contexts"
+	"mqx/internal/userfile"
 )
 
-// mqadminHints are commands of Apache's mqadmin and what does the same here today.
-var mqadminHints = map[string]string{
-	"topiclist":           "mqx admin topic ls",
-	"topicstatus":         "mqx admin topic get TOPIC",
-	"topicroute":          "mqx admin topic get TOPIC --show config",
-	"updatetopic":         "mqx admin topic create TOPIC",
-	"deletetopic":         "mqx admin topic rm TOPIC",
-	"consumerprogress":    "mqx admin group get GROUP",
-	"consumerconnection":  "mqx admin group get GROUP --show members",
-	"sendmessage":         "mqx produce TOPIC",
-	"consumemessage":      "mqx consume TOPIC",
-	"printmsg":            "mqx consume TOPIC",
-	"printmsgbyqueue":     "mqx consume TOPIC -b BROKER -q QUEUE",
-	"querymsgbyoffset":    "mqx consume TOPIC -b BROKER -q QUEUE --start OFFSET --count 1",
-	"startmonitoring":     "mqx admin group get GROUP --watch",
-	"checkmsgsendrt":      "mqx bench produce",
-	"getconsumerconfig":   "mqx admin group get GROUP --show config",
-	"updatetopicperm":     "mqx admin topic create TOPIC --perm PERM",
-	"querymsgbyuniquekey": "mqx consume TOPIC --match msgId=ID",
-	"querymsgbykey":       "mqx consume TOPIC --match keys=KEY",
+// mqadminLater are the commands of Apache's mqadmin that are not served yet, and
+// what does the same here today; "" where nothing does.
+var mqadminLater = map[string]string{
+	"updateTopicList": "mqx admin topic create TOPIC, once a topic", "updateOrderConf": "mqx admin topic create TOPIC --order", "allocateMQ": "",
+	"updateSubGroup": "", "updateSubGroupList": "", "setConsumeMode": "", "deleteSubGroup": "",
+	"consumerStatus": "mqx admin group get GROUP --show members", "startMonitoring": "mqx admin group get GROUP --watch",
+	"producerConnection": "", "producer": "",
+	"updateBrokerConfig": "", "resetMasterFlushOffset": "", "brokerStatus": "", "sendMsgStatus": "mqx produce TOPIC", "brokerConsumeStats": "mqx admin group get GROUP",
+	"cleanExpiredCQ": "", "deleteExpiredCommitLog": "", "cleanUnusedTopic": "", "getBrokerConfig": "", "getBrokerEpoch": "",
+	"getColdDataFlowCtrInfo": "", "updateColdDataFlowCtrGroupConfig": "", "removeColdDataFlowCtrGroupConfig": "", "setCommitLogReadAheadMode": "", "switchTimerEngine": "",
+	"queryMsgById": "mqx consume TOPIC --match offsetMsgId=ID", "queryMsgByKey": "mqx consume TOPIC --match keys=KEY",
+	"queryMsgByUniqueKey": "mqx consume TOPIC --match msgId=ID", "queryMsgByOffset": "mqx consume TOPIC -b BROKER -q QUEUE --start OFFSET --count 1",
+	"queryMsgTraceById": "", "printMsg": "mqx consume TOPIC", "printMsgByQueue": "mqx consume TOPIC -b BROKER -q QUEUE", "checkMsgSendRT": "mqx bench produce",
+	"sendMessage": "mqx produce TOPIC", "consumeMessage": "mqx consume TOPIC", "dumpCompactionLog": "",
+	"clusterList": "", "clusterRT": "mqx bench produce",
+	"updateKvConfig": "", "deleteKvConfig": "", "wipeWritePerm": "", "addWritePerm": "", "getNamesrvConfig": "", "updateNamesrvConfig": "",
+	"getControllerMetaData": "", "getControllerConfig": "", "updateControllerConfig": "", "electMaster": "", "cleanBrokerMetadata": "",
+	"cloneGroupOffset": "", "resetOffsetByTime": "", "skipAccumulatedMessage": "", "queryCq": "", "checkRocksdbCqWriteProgress": "",
+	"exportMetadata": "mqx admin topic ls -o json", "exportConfigs": "", "exportMetrics": "", "exportMetadataInRocksDB": "", "exportPopRecord": "", "rocksDBConfigToJson": "",
+	"createUser": "", "updateUser": "", "deleteUser": "", "getUser": "", "listUser": "", "copyUser": "",
+	"createAcl": "", "updateAcl": "", "deleteAcl": "", "getAcl": "", "listAcl": "", "copyAcl": "",
+	"haStatus": "", "getSyncStateSet": "", "updateStaticTopic": "", "remappingStaticTopic": "",
+	"statsAll": "mqx admin group ls", "addBroker": "", "removeBroker": "",
+	"getBrokerLiteInfo": "", "getParentTopicInfo": "", "getLiteTopicInfo": "", "getLiteClientInfo": "", "getLiteGroupInfo": "", "triggerLiteDispatch": "",
 }
 
-// newMqadminCmd is what Apache's spelling is answered with until it is served.
-func newMqadminCmd() *cobra.Command {
-	return &cobra.Command{
-		Use:                "mqadmin COMMAND",
-		Short:              "Apache's spelling of the admin commands (not there yet)",
-		Hidden:             true,
+func newMqadminCmd(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "mqadmin COMMAND",
+		Short: "Apache's spelling of the admin commands, for runbooks that have it",
+		Long: `Takes the names and options of Apache's mqadmin and prints the same columns; exit
+codes and errors are those of mqx, and one line on stderr says how mqx spells it. A
+symlink named mqadmin does the same. As there, nothing is asked before a change; a
+cluster that is marked protected asks for the name all the same (--confirm NAME).`,
+		Example: `  mqx mqadmin topicList -n 10.0.0.1:9876
+  mqx mqadmin updateTopic -c DefaultCluster -t ORDERS -r 8 -w 8
+  mqx mqadmin help topicRoute`,
+		Args:               cobra.ArbitraryArgs,
 		DisableFlagParsing: true,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("the commands of mqadmin are not there yet").try("mqx admin --help")
+		RunE:               func(c *cobra.Command, args []string) error { return runMqadmin(c, args) },
+	}
+	c.AddCommand(newMqadminTopicCmds(a)...)
+	c.AddCommand(newMqadminGroupCmds(a)...)
+	return c
+}
+
+// runMqadmin is for what is no command of its own: none, help, and those that are
+// not there yet.
+func runMqadmin(c *cobra.Command, args []string) error {
+	if len(args) > 1 && args[0] == "help" {
+		for _, sub := range c.Commands() {
+			if strings.EqualFold(sub.Name(), args[1]) {
+				return sub.Help()
 			}
-			f := failf(ExitFailed, "the mqadmin command %q is not there yet", args[0]).
-				because("mqx has commands of its own for topics, groups and messages; Apache's mqadmin works against mqx as it is")
-			if hint := mqadminHints[strings.ToLower(args[0])]; hint != "" {
-				return f.try("%s", hint)
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
+		return c.Help()
+	}
+	for name, hint := range mqadminLater {
+		if !strings.EqualFold(name, args[0]) {
+			continue
+		}
+		f := failf(ExitFailed, "the mqadmin command %s is not there yet", name)
+		if hint == "" {
+			return f.because("mqx has nothing that does the same so far").try("Apache's mqadmin against this cluster: mqx speaks its protocol")
+		}
+		return f.because("mqx has a command of its own for it").try("%s", hint)
+	}
+	if strings.HasPrefix(args[0], "-") {
+		return usagef("cannot run %q: COMMAND is missing", c.CommandPath()).try("mqx mqadmin topicList")
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	for name := range mqadminLater {
+		names = append(names, name)
+	}
+	f := usagef("unknown command %q for %q", args[0], c.CommandPath()).because("Apache's mqadmin has no command of that name either")
+	if near := nearest(args[0], names); near != "" {
+		return f.try("%s %s", c.CommandPath(), near)
+	}
+	return f.try("%s --help", c.CommandPath())
+}
+
+// apacheArgs makes arguments of Apache's mqadmin ours: names of commands are found
+// whatever their case, and an option of several letters may have one dash.
+func apacheArgs(root *cobra.Command, args []string) []string {
+	if len(args) < 2 || args[0] != "mqadmin" {
+		return args
+	}
+	parent, _, err := root.Find(args[:1])
+	if err != nil {
+		return args
+	}
+	out := append([]string(nil), args...)
+	for _, sub := range parent.Commands() {
+		if !strings.EqualFold(sub.Name(), args[1]) {
+			continue
+		}
+		out[1] = sub.Name()
+		for i := 2; i < len(out); i++ {
+			name, _, _ := strings.Cut(strings.TrimPrefix(out[i], "-"), "=")
+			if strings.HasPrefix(out[i], "-") && len(name) > 1 && sub.Flags().Lookup(name) != nil {
+				out[i] = "-" + out[i]
 			}
-			return f.try("mqx admin --help")
+		}
+	}
+	return out
+}
+
+// mqadminOptions are what every command of mqadmin has.
+type mqadminOptions struct {
+	target targetFlags
+	safety safetyFlags
+}
+
+// mqadminCmd makes a command. required are the options that must be given, one of
+// the names in "a|b"; ours is how mqx spells the same.
+func mqadminCmd(a *app, name, short, ours string, changes bool, required []string, add func(f *pflag.FlagSet), run func(ctx context.Context, c *cobra.Command, o *mqadminOptions, client *admin.Client) error) *cobra.Command {
+	o := &mqadminOptions{}
+	c := &cobra.Command{
+		Use: name, Short: short, Example: "  mqx mqadmin " + name + exampleOf(required) + "\n  " + ours,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			for _, group := range required {
+				if !anyGiven(c, group) {
+					return usagef("cannot run %q: %s is missing", c.CommandPath(), "--"+strings.ReplaceAll(group, "|", " or --")).try("mqx mqadmin help %s", name)
+				}
+			}
+			o.target.last = toolsKeys(a.env)
+			client, err := a.adminClient(c.Context(), &o.target)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = client.Close() }()
+			fmt.Fprintf(a.Err, "note: mqx spells this: %s\n", ours)
+			ctx, cancel := a.deadline(c, true)
+			defer cancel()
+			return a.withTimeout(ctx, run(ctx, c, o, client))
 		},
 	}
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.target.namesrv, "namesrvAddr", "n", "", "name servers, ; between them")
+		add(f)
+	})
+	if changes {
+		addConfirm(c, &o.safety.confirm, "what is changed")
+	}
+	return c
+}
+
+func exampleOf(required []string) string {
+	text := ""
+	for _, group := range required {
+		name, _, _ := strings.Cut(group, "|")
+		text += " --" + name + " " + strings.ToUpper(name)
+	}
+	return text
+}
+
+func anyGiven(c *cobra.Command, group string) bool {
+	for name := range strings.SplitSeq(group, "|") {
+		if c.Flags().Changed(name) {
+			return true
+		}
+	}
+	return false
+}
+
+const maxToolsFile = 64 << 10
+
+// toolsKeys are the keys of $ROCKETMQ_HOME/conf/tools.yml, which Apache's mqadmin
+// signs its requests with; nil without that file. It is two lines of YAML:
+// accessKey and secretKey.
+func toolsKeys(env func(string) string) *contexts.Context {
+	home := env("ROCKETMQ_HOME")
+	if home == "" {
+		return nil
+	}
+	path := filepath.Join(home, "conf", "tools.yml")
+	data, err := userfile.Read(path, maxToolsFile)
+	if err != nil {
+		return nil //nolint:nilerr // Apache's tool goes on without keys as well
+	}
+	c := &contexts.Context{Name: path}
+	for line := range strings.Lines(string(data)) {
+		key, value, ok := strings.Cut(line, ":")
+		if value = strings.Trim(strings.TrimSpace(value), `"'`); !ok || value == "" {
+			continue
+		}
+		switch strings.TrimSpace(key) {
+		case "accessKey":
+			c.AccessKey = contexts.Source("text:" + value)
+		case "secretKey":
+			c.SecretKey = contexts.Source("text:" + value)
+		}
+	}
+	return c
+}
+
+// printf writes data as Apache's tool does.
+func (a *app) printf(format string, args ...any) error {
+	if _, err := fmt.Fprintf(a.Out, format, args...); err != nil {
+		return fmt.Errorf("cannot write output: %w", err)
+	}
+	return nil
+}
+
+// front is the text cut to a number of characters, as Apache's tool cuts names.
+func front(text string, n int) string {
+	if r := []rune(text); len(r) > n {
+		return string(r[:n])
+	}
+	return text
 }

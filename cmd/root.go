@@ -31,7 +31,7 @@ type app struct {
 func Execute(ctx context.Context, args []string, streams Streams) Exit {
 	a := &app{Streams: streams, env: os.Getenv}
 	root := newRootCmd(a)
-	root.SetArgs(appletArgs(args))
+	root.SetArgs(apacheArgs(root, appletArgs(args)))
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
@@ -72,7 +72,7 @@ one process.`,
 	completeFlag(root, "context", completeContextFlag(a))
 	root.AddCommand(serverCommands(a)...)
 	root.AddCommand(
-		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newStoreCmd(a), newAdminCmd(a), newMqadminCmd(),
+		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newStoreCmd(a), newAdminCmd(a), newMqadminCmd(a),
 		newContextCmd(a), newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
 	)
 	return root

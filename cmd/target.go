@@ -30,6 +30,9 @@ type targetFlags struct {
 	// neither a flag nor a named context says comes from here.
 	pinned chosen[[]string]
 
+	// last are the keys to sign with when nothing else gives any.
+	last *contexts.Context
+
 	found *target // what resolve found
 }
 
@@ -184,6 +187,10 @@ func (r *target) take(a *app, t *targetFlags, named *contexts.Context, namedBy s
 		if r.store.source == "" && c.context.Store != "" {
 			r.store = chosen[string]{c.context.Store, contextSource(c.context, c.by)}
 		}
+	}
+	if t.last != nil && t.last.AccessKey != "" && r.accessKey.source == "" && r.secretKey.source == "" {
+		r.accessKey = chosen[contexts.Source]{t.last.AccessKey, t.last.Name}
+		r.secretKey = chosen[contexts.Source]{t.last.SecretKey, t.last.Name}
 	}
 	if t.tls {
 		r.tls = chosen[*contexts.TLS]{&contexts.TLS{CA: t.ca, Cert: t.cert, Key: t.key}, "--tls"}
