@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/render"
+	"mqx/message"
 )
 
 func newAdminCmd(a *app) *cobra.Command {
@@ -53,24 +55,17 @@ func (a *app) explainEmpty(ctx context.Context, c *admin.Client, items int) {
 	}
 }
 
-const completionTime = 500 * time.Millisecond
+// completionTime bounds the question; with the start of the process the answer is
+// there within half a second.
+const completionTime = 400 * time.Millisecond
 
 // completer makes a completion function of a query that is given half a second.
 func completer(a *app, t *targetFlags, query func(ctx context.Context, c *admin.Client) ([]string, error)) cobra.CompletionFunc {
 	return func(c *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), completionTime)
 		defer cancel()
-		client, err := a.adminClient(ctx, t)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		defer func() { _ = client.Close() }()
-		names, err := query(ctx, client)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
 		var out []string
-		for _, n := range names {
+		for _, n := range a.namesWithin(ctx, t, query) {
 			if strings.HasPrefix(n, prefix) {
 				out = append(out, n)
 			}
@@ -79,18 +74,41 @@ func completer(a *app, t *targetFlags, query func(ctx context.Context, c *admin.
 	}
 }
 
+// namesWithin asks until ctx ends; what a silent server or a slow command for a
+// secret holds up is left behind, and nothing is offered.
+func (a *app) namesWithin(ctx context.Context, t *targetFlags, query func(ctx context.Context, c *admin.Client) ([]string, error)) []string {
+	found := make(chan []string, 1)
+	go func() {
+		var names []string
+		if client, err := a.adminClient(ctx, t); err == nil {
+			names, _ = query(ctx, client) // what came is offered
+			_ = client.Close()
+		}
+		found <- names
+	}()
+	select {
+	case names := <-found:
+		return names
+	case <-ctx.Done():
+	}
+	select {
+	case names := <-found: // those that answered in time
+		return names
+	case <-time.After(graceTime):
+		return nil
+	}
+}
+
+// graceTime is how long an answer that is cut off may take to end.
+const graceTime = 30 * time.Millisecond
+
 // completeTopics offers topics for the first argument, files after it.
 func completeTopics(a *app, t *targetFlags) cobra.CompletionFunc {
 	topics := completer(a, t, func(ctx context.Context, c *admin.Client) ([]string, error) {
-		list, err := c.ListTopics(ctx, admin.ListTopicsOptions{})
-		if err != nil {
-			return nil, err
-		}
-		var names []string
-		for _, item := range list.Items {
-			names = append(names, item.Name)
-		}
-		return names, nil
+		names, err := c.TopicNames(ctx)
+		return slices.DeleteFunc(names, func(n string) bool {
+			return message.IsSystemTopic(n) || message.IsRetry(n) || message.IsDLQ(n)
+		}), err
 	})
 	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -28,7 +28,7 @@ topics, groups and brokers. Packages install it; otherwise load it by hand.`,
   mqx completion zsh > "${fpath[1]}/_mqx"
   mqx completion fish > ~/.config/fish/completions/mqx.fish`,
 		ValidArgs: completionShells,
-		Args:      rangeArgs(1),
+		Args:      optionalArg(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if dir != "" {
 				return writeCompletions(c.Root(), dir)

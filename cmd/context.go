@@ -369,7 +369,7 @@ With NAME it shows that context, as --context NAME would choose it. No secret is
 		Example: `  mqx context show
   mqx context show prod
   NAMESRV_ADDR=10.0.0.1:9876 mqx context show -o json`,
-		Args:              rangeArgs(1),
+		Args:              optionalArg(),
 		ValidArgsFunction: completeContexts(a),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {

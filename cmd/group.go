@@ -52,11 +52,11 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// rangeArgs asks for the arguments named and takes up to optional more.
-func rangeArgs(optional int, names ...string) cobra.PositionalArgs {
+// optionalArg asks for the arguments named and takes one more.
+func optionalArg(names ...string) cobra.PositionalArgs {
 	exact := exactArgs(names...)
 	return func(c *cobra.Command, args []string) error {
-		if len(args) > len(names) && len(args) <= len(names)+optional {
+		if len(args) > len(names) && len(args) <= len(names)+1 {
 			return nil
 		}
 		return exact(c, args)

@@ -199,7 +199,7 @@ func toolsKeys(env func(string) string) *contexts.Context {
 	path := filepath.Join(home, "conf", "tools.yml")
 	data, err := userfile.Read(path, maxToolsFile)
 	if err != nil {
-		return nil //nolint:nilerr // Apache's tool goes on without keys as well
+		return nil // Apache's tool goes on without keys as well
 	}
 	c := &contexts.Context{Name: path}
 	for line := range strings.Lines(string(data)) {

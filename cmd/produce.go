@@ -34,6 +34,7 @@ type produceOptions struct {
 	retries    int
 	delay, at  string
 	confirm    string
+	input      string
 }
 
 var sendSchema = render.Schema{Kind: "SendResultList", Name: "msgId", Fields: []render.Field{
@@ -58,10 +59,11 @@ not sent. Each message is sent synchronously and printed with the place where it
 was stored.`,
 		Example: `  echo '{"id":1}' | mqx produce ORDERS --key 1 --tag created
   mqx produce ORDERS orders.ndjson --batch 100 -o ndjson > sent.ndjson
+  mqx consume ORDERS -o ndjson | mqx produce COPY --input ndjson
   echo reminder | mqx produce MAILS --delay 10s
   seq 1000 | mqx produce ORDERS --shard customer-7 -o name
   tail -F app.log | mqx produce LOGS -n '10.0.0.1:9876;10.0.0.2:9876' -O /dev/null`,
-		Args:              rangeArgs(1, "TOPIC"),
+		Args:              optionalArg("TOPIC"),
 		ValidArgsFunction: completeTopics(a, &o.target),
 		RunE:              func(c *cobra.Command, args []string) error { return runProduce(a, c, o, args) },
 	}
@@ -76,6 +78,7 @@ was stored.`,
 		f.StringArrayVar(&o.keys, "key", nil, "key by which the message can be found; may be repeated")
 		f.StringVar(&o.tag, "tag", "", "tag to filter by")
 		f.StringArrayVar(&o.properties, "property", nil, "property as name=value; may be repeated")
+		f.StringVar(&o.input, "input", inputLines, "what a line is: lines (a body) or ndjson (a message as mqx consume -o ndjson prints it)")
 		f.IntVar(&o.batch, "batch", 1, "send this many messages in one request")
 		f.IntVar(&o.retries, "retries", 2, "after a failure try this many other queues or brokers")
 		f.StringVar(&o.delay, "delay", "", "deliver each message this long after the broker has it, as 10s or 2h")
@@ -96,6 +99,9 @@ func hideFlags(c *cobra.Command, names ...string) {
 }
 
 func (o *produceOptions) check(c *cobra.Command) error {
+	if o.input != inputLines && o.input != inputNDJSON {
+		return notOneOf("--input", o.input, inputLines, inputNDJSON)
+	}
 	ways := 0
 	for _, set := range []bool{c.Flags().Changed("queue"), o.shard != "", o.random} {
 		if set {
@@ -197,7 +203,7 @@ func runProduce(a *app, c *cobra.Command, o *produceOptions, args []string) erro
 	}
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()
-	s := &sender{a: a, p: p, w: w, proto: proto, batch: o.batch, to: client.SendOptions{
+	s := &sender{a: a, p: p, w: w, proto: proto, batch: o.batch, input: o.input, to: client.SendOptions{
 		Broker: o.broker, QueueID: o.queue, HasQueue: c.Flags().Changed("queue"), ShardKey: o.shard, Random: o.random,
 	}}
 	err = s.all(ctx, in)
@@ -237,6 +243,7 @@ type sender struct {
 	w     *render.Writer
 	proto *message.Message
 	batch int
+	input string
 	to    client.SendOptions
 
 	pending []*message.Message
@@ -281,13 +288,11 @@ func (s *sender) take(ctx context.Context, line inputLine) error {
 		s.a.warn("line %d is empty and was not sent", line.number)
 		return nil
 	}
-	m := *s.proto
-	m.Body = line.text
-	m.Properties = make(map[string]string, len(s.proto.Properties)+2)
-	for k, v := range s.proto.Properties {
-		m.Properties[k] = v
+	m, err := s.message(line)
+	if err != nil {
+		return err
 	}
-	s.pending = append(s.pending, &m)
+	s.pending = append(s.pending, m)
 	if len(s.pending) < s.batch {
 		return nil
 	}

@@ -23,16 +23,16 @@ const journalTopic = "topic"
 // cannot be written does not make the change a failure.
 func (t *topicChange) remember(p *admin.TopicPlan, done []admin.Change) {
 	a := t.app
-	var real []admin.Change
+	var made []admin.Change
 	var words []string
 	for _, ch := range done {
 		if ch.Action == admin.ActionNone {
 			continue
 		}
-		real = append(real, ch)
+		made = append(made, ch)
 		words = append(words, strings.TrimSpace(ch.Action+" on "+ch.Broker+describeChange(ch)))
 	}
-	if len(real) == 0 {
+	if len(made) == 0 {
 		return
 	}
 	now := time.Now()
@@ -40,7 +40,7 @@ func (t *topicChange) remember(p *admin.TopicPlan, done []admin.Change) {
 	if r, err := a.resolve(t.target); err == nil {
 		e.Context, e.NameServers = r.context, r.nameServers.value
 	}
-	final := admin.CanUndo(real)
+	final := admin.CanUndo(made)
 	if final != nil {
 		e.Final = final.Error()
 	}
@@ -49,7 +49,7 @@ func (t *topicChange) remember(p *admin.TopicPlan, done []admin.Change) {
 	}
 	j, err := journal.Open(a.env)
 	if err == nil {
-		e.Done, err = json.Marshal(real)
+		e.Done, err = json.Marshal(made)
 	}
 	if err == nil {
 		err = j.Add(e)
@@ -98,7 +98,7 @@ name; what was deleted does not come back.`,
   mqx admin undo --list --match 'object=ORDERS' -o json
   mqx admin undo 20261130T044512 --dry-run
   mqx admin undo 20261130T044512 --yes`,
-		Args:              rangeArgs(1),
+		Args:              optionalArg(),
 		ValidArgsFunction: completeChanges(a),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := o.output.check(); err != nil {

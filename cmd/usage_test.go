@@ -99,7 +99,7 @@ func mistakenArguments(t *testing.T, c *cobra.Command, with func(...string) []st
 }
 
 // choices are the flags whose texts are one of a few.
-var choiceFlags = map[string]bool{"color": true, "partial": true, "show": true, "body": true, "perm": true, "output": true}
+var choiceFlags = map[string]bool{"color": true, "partial": true, "show": true, "body": true, "perm": true, "output": true, "input": true}
 
 func mistakenFlag(t *testing.T, f *pflag.Flag, with func(...string) []string, args []string) {
 	t.Helper()

@@ -1,0 +1,45 @@
+package cmd
+
+import (
+	"bytes"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Completion answers within half a second, whoever hangs: a name server that takes
+// connections and says nothing, or a command that does not give its secret.
+func TestCompletionIsQuick(t *testing.T) {
+	var lc net.ListenConfig
+	silent, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	for name, args := range map[string][]string{
+		"topics":         {"consume", "-n", silent.Addr().String(), ""},
+		"groups":         {"admin", "group", "get", "-n", silent.Addr().String(), ""},
+		"brokers":        {"consume", "T", "-n", silent.Addr().String(), "-b", ""},
+		"a slow command": {"consume", "-n", silent.Addr().String(), "--access-key", "text:a", "--secret-key", "cmd:sleep 5; echo x", ""},
+		"two servers":    {"consume", "-n", silent.Addr().String() + ";127.0.0.1:1", ""},
+	} {
+		best := time.Hour
+		for range 3 { // the machine may be busy
+			var out, errOut bytes.Buffer
+			began := time.Now()
+			code := Execute(t.Context(), append([]string{"mqx", "__complete"}, args...), Streams{In: strings.NewReader(""), Out: &out, Err: &errOut})
+			best = min(best, time.Since(began))
+			if code != ExitOK || !strings.HasPrefix(out.String(), ":") {
+				t.Errorf("%s: exit code %d, %q %q", name, code, out.String(), errOut.String())
+			}
+			if best < 500*time.Millisecond {
+				break
+			}
+		}
+		if best >= 500*time.Millisecond {
+			t.Errorf("%s: the quickest of three answers took %v", name, best)
+		}
+	}
+}
