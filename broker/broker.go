@@ -71,6 +71,7 @@ type Broker struct {
 	ids            *message.IDGenerator
 	delayLevels    delay.Levels
 	delays         *delayService
+	timers         *timerService
 
 	stats                  *stats.Set
 	brokerPuts, brokerGets *stats.Counter
@@ -159,6 +160,7 @@ func New(cfg Config) (*Broker, error) {
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
 	})
 	b.transactions = newTransactions(b)
+	b.timers = newTimerService(b)
 	return b, nil
 }
 
@@ -229,7 +231,7 @@ func (b *Broker) open(ctx context.Context) error {
 	if err := vfs.MkdirAllDurable(b.fsys, filepath.Dir(b.configFile("topics.json"))); err != nil {
 		return errors.Join(fmt.Errorf("cannot make the directory of the configuration files: %w", err), st.Close())
 	}
-	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }, b.transactions.Load} {
+	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }, func() error { return b.timers.open(st) }, b.transactions.Load} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}
@@ -247,8 +249,11 @@ func (b *Broker) open(ctx context.Context) error {
 func (b *Broker) arrived(topic []byte, queueID int32, queueOffset, tagsCode, _ int64, props []byte) {
 	b.hold.Arrived(topic, queueID, queueOffset, tagsCode, props)
 	b.pops.Arrived(topic, queueID, queueOffset, tagsCode, props)
-	if string(topic) == message.TopicSchedule {
+	switch string(topic) {
+	case message.TopicSchedule:
 		b.delays.Arrived(queueID)
+	case message.TopicTimer:
+		b.timers.Arrived()
 	}
 }
 
@@ -269,6 +274,7 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 	b.pops.Start()
 	wg.Go(func() { b.pops.Run(ctx) })
 	wg.Go(func() { b.transactions.Run(ctx) })
+	wg.Go(func() { b.timers.Run(ctx) })
 	return &wg
 }
 
@@ -389,7 +395,7 @@ func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, w
 	b.topics.saver.Wait()
 	b.groups.saver.Wait()
 	b.modes.saver.Wait()
-	errs = append(errs, b.offsets.Save(), b.delays.Close(), b.filters.Save())
+	errs = append(errs, b.offsets.Save(), b.delays.Close(), b.timers.Close(), b.filters.Save())
 	// 7. The store is flushed and closed: the mark of an unclean stop goes last.
 	workers.Wait()
 	errs = append(errs, b.store.Close())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,6 +37,7 @@ type Config struct {
 	Clients
 	Filters
 	Pop
+	Timers
 	Naming
 	Outgoing
 	TLS TLS
@@ -189,6 +191,35 @@ type Clients struct {
 	MaxParkedPulls int `conf:"maxParkedPulls"`
 }
 
+// Timers is how messages wait for a time of their own, and what may cancel them.
+type Timers struct {
+	// TimerWheel serves timer messages; without it they are refused.
+	TimerWheel bool `conf:"timerWheelEnable"`
+	// TimerLogFileBytes is the size of a file of the timer log.
+	TimerLogFileBytes int `conf:"mappedFileSizeTimerLog"`
+	// TimerPrecisionMs is the width of a slot: 100, 200, 500 or 1000; other values become the next smaller one.
+	TimerPrecisionMs int `conf:"timerPrecisionMs"`
+	// TimerRollWindow is the number of slots ahead up to which a message waits in its own slot.
+	TimerRollWindow int `conf:"timerRollWindowSlot"`
+	// TimerMaxDelay is the longest delay.
+	TimerMaxDelay time.Duration `conf:"timerMaxDelaySec,s"`
+	// TimerCongest is the number of messages of a slot from which on some are refused, and all from twice that on.
+	TimerCongest int `conf:"timerCongestNumEachSlot"`
+	// TimerFlushEvery is the time between two rounds that make progress durable, while there is any.
+	TimerFlushEvery time.Duration `conf:"timerFlushIntervalMs,ms"`
+	// TimerSnapshots writes the wheel as snapshots, TimerSnapshotEvery apart.
+	TimerSnapshots     bool          `conf:"timerWheelSnapshotFlush"`
+	TimerSnapshotEvery time.Duration `conf:"timerWheelSnapshotIntervalMs,ms"`
+	// TimerStopEnqueue and TimerStopDequeue pause taking messages up and delivering them.
+	TimerStopEnqueue bool `conf:"timerStopEnqueue"`
+	TimerStopDequeue bool `conf:"timerStopDequeue"`
+	// AppendTopicForDeleteKey makes a message be cancelled by topic and key instead of the key alone.
+	AppendTopicForDeleteKey bool `conf:"appendTopicForTimerDeleteKey"`
+	// RecallMessage serves RECALL_MESSAGE, RecallUnwritable also while the broker takes no messages (brokerPermission).
+	RecallMessage    bool `conf:"recallMessageEnable"`
+	RecallUnwritable bool `conf:"allowRecallWhenBrokerNotWriteable"`
+}
+
 // Filters is what expressions over properties (SQL92) may do.
 type Filters struct {
 	// EnablePropertyFilter lets subscriptions be of type SQL92.
@@ -296,6 +327,11 @@ func DefaultConfig() Config {
 		},
 		Filters: Filters{ExpectFilterGroups: 32, BloomErrorPercent: 20, FilterDataKept: 24 * time.Hour},
 		Pop:     defaultPop(),
+		Timers: Timers{
+			TimerWheel: true, TimerLogFileBytes: 100 << 20, TimerPrecisionMs: 1000, TimerRollWindow: 172_800,
+			TimerMaxDelay: 259_200 * time.Second, TimerCongest: math.MaxInt32, TimerFlushEvery: time.Second,
+			TimerSnapshotEvery: 10 * time.Second, RecallUnwritable: true,
+		},
 		Naming: Naming{
 			ForceRegister: true, RegisterPeriod: 30 * time.Second, RegisterTimeout: 24 * time.Second,
 			RefreshAddrPeriod: 120 * time.Second,

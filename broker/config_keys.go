@@ -69,7 +69,6 @@ var noEffectReasons = map[string]string{
 	"popway":       "pop consumption works in another way here and needs no such setting",
 	"proxy":        "outgoing connections through a SOCKS proxy are not served",
 	"readonly":     "further commit log directories are not served",
-	"recall":       "timer messages and their recall are not served yet",
 	"recovery":     "recovery always covers what this asks for",
 	"register":     "every registration carries the whole table or the changed topics, uncompressed",
 	"rocksdb":      "RocksDB stores are not served",
@@ -78,7 +77,9 @@ var noEffectReasons = map[string]string{
 	"static":       "static topics are not served",
 	"staticsub":    "subscriptions come from the clients",
 	"stats":        "statistics are kept in another way here",
-	"timer":        "timer messages are not served yet",
+	"timer":        "the counts of timer messages need no nightly check, and their progress is in the runtime information",
+	"timererrors":  "a timer message that is broken is always passed over, and one that cannot be stored is always tried again",
+	"timerthreads": "does not apply: timer messages are worked on in batches by one worker",
 	"trans":        "half messages are kept in topics, not in RocksDB, and counted in another way",
 	"unused":       "Apache does not use it either",
 }

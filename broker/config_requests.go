@@ -29,6 +29,9 @@ var liveKeys = map[string]bool{
 	"useServerSideResetOffset": true,
 	"transactionTimeOut":       true, "transactionCheckMax": true, "transactionCheckInterval": true,
 	"transactionOpMsgMaxSize": true, "transactionOpBatchInterval": true, "storeReplyMessageEnable": true,
+	"timerMaxDelaySec": true, "timerCongestNumEachSlot": true, "timerStopEnqueue": true,
+	"timerStopDequeue": true, "timerFlushIntervalMs": true, "recallMessageEnable": true,
+	"allowRecallWhenBrokerNotWriteable": true, "appendTopicForTimerDeleteKey": true,
 }
 
 // blackListed reports whether a key must not be set from outside.

@@ -133,6 +133,7 @@ func TestGoldenDelaysAreContinued(t *testing.T) {
 	} {
 		t.Run(variant, func(t *testing.T) {
 			cfg := goldenBroker(t, variant, time.Now())
+			cfg.TimerStopEnqueue, cfg.TimerStopDequeue = true, true
 			saved, err := vfs.ReadFile(vfs.OS, cfg.Store.RootDir+"/config/delayOffset.json")
 			if err != nil {
 				t.Fatal(err)

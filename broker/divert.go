@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -53,15 +55,66 @@ func parkedFor(props []byte, rec *message.Record) []byte {
 	return message.SetProperty(props, message.PropRealQueueID, strconv.Itoa(int(rec.QueueID)))
 }
 
-// divertTimer is divert for the TIMER properties.
-func (b *Broker) divertTimer(rec *message.Record, _ time.Time) *refusedError {
-	if _, out := message.Property(rec.Properties, message.PropTimerOutMs); out || string(rec.Topic) == message.TopicTimer {
-		return nil // it has been delayed already
+// divertTimer is divert for the TIMER properties: of several the first of
+// TIMER_DELAY_SEC, TIMER_DELAY_MS and TIMER_DELIVER_MS counts. A time that has
+// passed is none. What has waited already, which TIMER_OUT_MS tells, goes on.
+func (b *Broker) divertTimer(rec *message.Record, now time.Time) *refusedError {
+	props := rec.Properties
+	if _, out := message.Property(props, message.PropTimerOutMs); out || string(rec.Topic) == message.TopicTimer {
+		return nil
 	}
-	for _, name := range [...]string{message.PropTimerDeliverMs, message.PropTimerDelaySec, message.PropTimerDelayMs, message.PropTimerDelUniqKey} {
-		if _, ok := message.Property(rec.Properties, name); ok {
-			return refuse(remoting.RespMessageIllegal, "timer messages (%s) are not served by this broker yet; nothing was stored", name)
+	deliver, asked, err := deliverTime(props, now.UnixMilli())
+	if !asked {
+		return nil
+	}
+	conf := &b.cfg().Timers
+	if !b.timers.on() {
+		return refuse(remoting.RespSystemError, "accurate timer message is not enabled, timerWheelEnable is false")
+	}
+	if left := deliver - now.UnixMilli(); err != nil || left > conf.TimerMaxDelay.Milliseconds() {
+		return illegalTimer(conf)
+	} else if left <= 0 {
+		if _, cancels := message.Property(props, message.PropTimerDelUniqKey); cancels {
+			return illegalTimer(conf)
 		}
+		return nil
 	}
+	out := b.timers.t.Rules().OutTime(deliver)
+	if most := int64(conf.TimerCongest); most < math.MaxInt32 && b.timers.t.Rejects(out, most) {
+		return refuse(remoting.RespSystemError, "timer message is under flow control, max num limit is %d or the current value is greater than %d and less than %d, trigger random flow control",
+			2*most, most, 2*most)
+	}
+	props = message.SetProperty(props, message.PropTimerOutMs, strconv.FormatInt(out, 10))
+	rec.Properties = parkedFor(props, rec)
+	rec.Topic, rec.QueueID = timerTopic, 0
 	return nil
+}
+
+var timerTopic = []byte(message.TopicTimer)
+
+func illegalTimer(conf *Timers) *refusedError {
+	return refuse(remoting.RespMessageIllegal, "timer message illegal, the delay time should not be bigger than the max delay %dms; or if set del msg, the delay time should be bigger than the current time",
+		conf.TimerMaxDelay.Milliseconds())
+}
+
+// deliverTime is the time at which the properties ask for delivery, in ms; asked
+// is false when they do not.
+func deliverTime(props []byte, nowMs int64) (deliver int64, asked bool, err error) {
+	for _, p := range [...]struct {
+		name     string
+		from, ms int64
+	}{
+		{message.PropTimerDelaySec, nowMs, 1000}, {message.PropTimerDelayMs, nowMs, 1}, {message.PropTimerDeliverMs, 0, 1},
+	} {
+		text, ok := message.Property(props, p.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		if err != nil || n > math.MaxInt64/p.ms/2 || n < math.MinInt64/p.ms/2 {
+			return 0, true, fmt.Errorf("%s is %q", p.name, text)
+		}
+		return p.from + n*p.ms, true, nil
+	}
+	return 0, false, nil
 }

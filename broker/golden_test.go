@@ -44,7 +44,7 @@ func TestGoldenConversations(t *testing.T) {
 			cfg.TraceTopicEnable = true
 			cfg.Store.MaxMessageBytes = 262144
 			cfg.AdminThreads = 8
-			cfg.EnablePropertyFilter = true
+			cfg.EnablePropertyFilter, cfg.RecallMessage = true, true
 			ck := clock.NewManual(time.Now())
 			cfg.Clock = ck
 			rp := &replay{
@@ -247,7 +247,7 @@ func (rp *replay) learn(cmd *remoting.Command) {
 		if h.Decode(cmd.Fields, remoting.ShortSendNames(cmd.Code)) != nil {
 			return
 		}
-		if p := scanProps(h.Properties); notServed(&h) || p.delay != nil { // delivered later than the replay runs
+		if p := scanProps(h.Properties); notServed(&h) || p.delay != nil || p.timer != "" { // delivered later than the replay runs
 			rp.tainted[string(h.Topic)] = true
 		}
 	case remoting.ReqInvokeBrokerToResetOffset: // members learn of it at once here
@@ -263,7 +263,7 @@ func (rp *replay) learn(cmd *remoting.Command) {
 // notServed reports whether the send promises what is not served yet.
 func notServed(h *remoting.SendMessageView) bool {
 	p := scanProps(h.Properties)
-	return p.timer != ""
+	return p.lite
 }
 
 func names(f remoting.Fields) []string {

@@ -157,11 +157,12 @@ func (b *Broker) logInfo(t map[string]string, num func(string, int64), s *store.
 			t["consumeQueueDiskRatio"] = ratio
 		}
 	}
-	// There are no timer messages that could be behind.
-	for _, k := range []string{"timerReadBehind", "timerOffsetBehind", "timerCongestNum"} {
-		t[k] = "0"
-	}
-	t["timerEnqueueTps"], t["timerDequeueTps"] = "0.0", "0.0"
+	read, offsets, waiting := b.timers.behind()
+	num("timerReadBehind", read)
+	num("timerOffsetBehind", offsets)
+	num("timerCongestNum", waiting)
+	in, out := b.timers.tps(b.now())
+	t["timerEnqueueTps"], t["timerDequeueTps"] = formatRate(in), formatRate(out)
 }
 
 // poolInfo is the state of the request classes under Apache's names.

@@ -423,6 +423,9 @@ func (it *sendItem) succeeded(p *reply) {
 	if len(it.key) > 0 {
 		p.set(keyTransactionID, it.key)
 	}
+	if bytes.Equal(put.Record.Topic, timerTopic) {
+		b.recallHandle(p, it)
+	}
 	it.topic.puts.AddTimes(it.msgs, 1)
 	it.topic.putBytes.AddTimes(int64(put.Size), 1)
 	b.brokerPuts.AddTimes(it.msgs, 1)

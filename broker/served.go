@@ -119,11 +119,14 @@ var services = []service{
 	{code: remoting.ReqQueryAssignment, stage: loadStage, handle: (*Broker).handleAssignment},
 	{code: remoting.ReqSetMessageRequestMode, stage: loadStage, handle: (*Broker).handleSetRequestMode},
 	{code: remoting.ReqGetAllMessageRequestMode, stage: adminStage, handle: (*Broker).handleRequestModes},
+	{code: remoting.ReqRecallMessage, stage: sendStage, handle: (*Broker).handleRecall},
+	{code: remoting.ReqGetTimerCheckPoint, stage: adminStage, handle: (*Broker).handleTimerCheckpoint},
+	{code: remoting.ReqGetTimerMetrics, stage: adminStage, handle: (*Broker).handleTimerMetrics},
 	{code: remoting.ReqConsumeMessageDirectly, stage: adminStage, handle: (*Broker).handleConsumeDirectly},
 }
 
 const (
-	noteSend  = "timer and lite messages are refused (MESSAGE_ILLEGAL)"
+	noteSend  = "lite messages are refused (MESSAGE_ILLEGAL)"
 	noteTopic = "attributes that are not honoured are refused: cleanup.policy=COMPACTION, queue.type other than SimpleCQ, message.type PRIORITY and LITE, reserve.time, lite.topic.expiration"
 	noteGroup = "attributes that are not honoured (lite.*, priority.factor) are refused"
 )

@@ -127,6 +127,7 @@ func (b *Broker) keepTime(ctx context.Context) {
 				swept = now
 				b.locks.Sweep(nil)
 				b.pops.Sweep()
+				b.timers.expire()
 			}
 		case <-names.C:
 			b.refreshIfReady(ctx)
@@ -178,7 +179,6 @@ func (b *Broker) Explain() []string {
 	add("store %s, %s", cfg.Store.RootDir, cfg.Store.FlushDiskType)
 	add("TLS %s", cfg.TLS.Mode)
 	out = append(out, cfg.Warnings()...)
-	out = append(out, b.pending()...)
 	if isPublic(cfg.BindAddress, machine) {
 		add("warning: the ports have no authentication and are reachable from a public address of this machine")
 	}
@@ -201,22 +201,5 @@ func (b *Broker) nameServerStates() []string {
 		}
 	}
 	slices.Sort(out)
-	return out
-}
-
-// pending warns of messages in the store that wait for what is not served.
-func (b *Broker) pending() []string {
-	if b.store == nil {
-		return nil
-	}
-	var out []string
-	for _, w := range []struct{ topic, group, what string }{
-		{message.TopicTimer, message.TopicTimer, "timer messages"},
-	} {
-		done, _ := b.offsets.Committed(w.topic, w.group, 0)
-		if n := b.store.MaxOffset(w.topic, 0) - max(done, b.store.MinOffset(w.topic, 0)); n > 0 {
-			out = append(out, fmt.Sprintf("warning: the store holds up to %d %s that are not worked on: they are not served yet", n, w.what))
-		}
-	}
 	return out
 }

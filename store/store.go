@@ -40,6 +40,7 @@ type Store struct {
 	index  *index.Index
 	queues *table
 	ckpt   *checkpointFile // owned by checkpointing
+	timer  atomic.Pointer[Timer]
 
 	dispatcher *dispatcher
 	indexer    *indexer

@@ -47,6 +47,9 @@ func (s *Store) Truncate(physicalOffset int64) error {
 			return fmt.Errorf("cannot truncate store: %w", err)
 		}
 	}
+	if err := s.clipTimer(physicalOffset); err != nil {
+		return fmt.Errorf("cannot truncate store: %w", err)
+	}
 	// 3. Positions and counters.
 	s.dispatcher.pos.Store(min(s.dispatcher.pos.Load(), physicalOffset))
 	s.dispatcher.lastStart = -1

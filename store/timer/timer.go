@@ -43,8 +43,8 @@ type Item struct {
 	Topic     string // that it is for
 	TopicHash int32
 	Delete    bool // it cancels another one
-	// Due is set by Add: the message is not taken up, since it may be delivered now.
-	Due bool
+	// Due and Known are set by Judge.
+	Due, Known bool
 }
 
 // Timer is the wheel and the log on their files. All methods are safe to share; only one goroutine may deliver.
@@ -91,67 +91,50 @@ func checkpointPath(root string) string { return filepath.Join(root, "config", "
 func metricsPath(root string) string    { return filepath.Join(root, "config", "timermetrics") }
 func progressPath(root string) string   { return filepath.Join(root, "mqx", "timer-progress") }
 
-// Add puts messages into wheel and log, in their order, which is that of the timer topic; next is the offset behind them.
-// Those that may be delivered at once are marked Due and left to the caller; those that were put in before the last
-// crash are left out. After an error nothing of the batch is in, and it can be tried again.
+// Judge marks the messages that need not be put in: those that may be delivered at once (Due), and those that were put in
+// before the process ended (Known).
+func (t *Timer) Judge(items []Item, nowMs int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := 0
+	for i := range items {
+		it := &items[i]
+		for k < len(t.known) && t.known[k] < it.Phys {
+			k++
+		}
+		it.Known = k < len(t.known) && t.known[k] == it.Phys
+		it.Due = !it.Known && t.cfg.Rules.Due(it.Out, nowMs)
+	}
+}
+
+// Add puts messages that have been judged into wheel and log, in their order, which is that of the timer topic. After an
+// error nothing of them is in, and it can be tried again.
 func (t *Timer) Add(items []Item, nowMs int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	start := t.log.end
-	t.buf, t.undo = t.buf[:0], t.undo[:0]
-	bufAt := t.log.end
-	r := t.cfg.Rules
-	var err error
+	b := t.begin(nowMs)
 	for i := range items {
 		it := &items[i]
-		it.Due = false
-		if t.isKnown(it.Phys) {
+		if it.Due || it.Known {
 			continue
-		}
-		if r.Due(it.Out, nowMs) {
-			it.Due = true
-			continue
-		}
-		pos := t.log.size.next(t.log.end)
-		if pos != t.log.end { // the next file
-			t.buf = appendBlank(t.buf, pos-t.log.end)
-			if err = t.log.write(t.buf, bufAt); err != nil {
-				break
-			}
-			t.buf, bufAt = t.buf[:0], pos
 		}
 		at, roll := t.place(it.Out, nowMs)
-		u := Unit{
-			Prev: NoPos, Magic: MagicDefault, WriteTime: r.Floor(nowMs), Delay: int32(at - r.Floor(nowMs)),
-			Phys: it.Phys, Size: it.Size, TopicHash: it.TopicHash,
-		}
+		magic := int32(MagicDefault)
 		if roll {
-			u.Magic |= MagicRoll
+			magic |= MagicRoll
 		}
 		if it.Delete {
-			u.Magic |= MagicDelete
+			magic |= MagicDelete
 		}
-		s, had := t.wheel.Slot(r.Tick(at))
-		t.undo = append(t.undo, undo{r.Tick(at), s, had})
-		if had {
-			u.Prev = s.Last
-		} else {
-			s = Slot{Tick: r.Tick(at), First: pos}
+		if err := b.add(at, Unit{Magic: magic, Phys: it.Phys, Size: it.Size, TopicHash: it.TopicHash}); err != nil {
+			return b.fail(err)
 		}
-		s.Last, s.Num = pos, s.Num+u.weight()
-		t.wheel.Put(s)
-		t.buf = u.Append(t.buf)
-		t.log.end = pos + UnitSize
 	}
-	if err == nil && len(t.buf) > 0 {
-		err = t.log.write(t.buf, bufAt)
-	}
-	if err != nil {
-		t.restore(start)
-		return fmt.Errorf("cannot append to timer log: %w", err)
+	if err := b.end(); err != nil {
+		return b.fail(err)
 	}
 	for i := range items {
-		if it := &items[i]; !it.Due && !t.isKnown(it.Phys) {
+		if it := &items[i]; !it.Due && !it.Known {
 			t.metrics.add(it.Topic, it.weight(), nowMs)
 			t.waits++
 			t.changed = true
@@ -161,6 +144,88 @@ func (t *Timer) Add(items []Item, nowMs int64) error {
 	return nil
 }
 
+// PutOff puts a message of a slot that is being delivered into the slot of a later time.
+func (t *Timer) PutOff(e *Entry, outMs, nowMs int64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.cfg.Rules
+	at := max(r.Floor(outMs), t.oldest())
+	for t.wheel.Taken(r.Tick(at)) {
+		at += r.PrecisionMs
+	}
+	b := t.begin(nowMs)
+	u := Unit{Magic: e.Magic | MagicDefault, Phys: e.Phys, Size: e.Size, TopicHash: e.TopicHash}
+	if err := b.add(at, u); err != nil {
+		return b.fail(err)
+	}
+	if err := b.end(); err != nil {
+		return b.fail(err)
+	}
+	t.changed = true
+	return nil
+}
+
+// batch appends units that belong together.
+type batch struct {
+	t          *Timer
+	start      int64 // of the batch in the log
+	at         int64 // of t.buf in the log
+	write, now int64
+}
+
+func (t *Timer) begin(nowMs int64) *batch {
+	t.buf, t.undo = t.buf[:0], t.undo[:0]
+	return &batch{t: t, start: t.log.end, at: t.log.end, write: t.cfg.Rules.Floor(nowMs), now: nowMs}
+}
+
+// add chains a unit into the slot of a time.
+func (b *batch) add(atMs int64, u Unit) error {
+	t := b.t
+	pos := t.log.size.next(t.log.end)
+	if pos != t.log.end { // the next file
+		t.buf = appendBlank(t.buf, pos-t.log.end)
+		if err := t.log.write(t.buf, b.at); err != nil {
+			return err
+		}
+		t.buf, b.at, t.log.end = t.buf[:0], pos, pos
+	}
+	tick := t.cfg.Rules.Tick(atMs)
+	s, had := t.wheel.Slot(tick)
+	t.undo = append(t.undo, undo{tick, s, had})
+	u.Prev, u.WriteTime, u.Delay = NoPos, b.write, int32(atMs-b.write)
+	if had {
+		u.Prev = s.Last
+	} else {
+		s = Slot{Tick: tick, First: pos}
+	}
+	s.Last, s.Num = pos, s.Num+u.weight()
+	t.wheel.Put(s)
+	t.buf = u.Append(t.buf)
+	t.log.end = pos + UnitSize
+	return nil
+}
+
+func (b *batch) end() error {
+	if len(b.t.buf) == 0 {
+		return nil
+	}
+	return b.t.log.write(b.t.buf, b.at)
+}
+
+// fail takes the batch back.
+func (b *batch) fail(err error) error {
+	t := b.t
+	for i := len(t.undo) - 1; i >= 0; i-- {
+		if u := t.undo[i]; u.had {
+			t.wheel.Put(u.old)
+		} else {
+			t.wheel.Erase(u.tick)
+		}
+	}
+	t.log.end = b.start
+	return fmt.Errorf("cannot append to timer log: %w", err)
+}
+
 func (it *Item) weight() int64 {
 	if it.Delete {
 		return -1
@@ -168,23 +233,13 @@ func (it *Item) weight() int64 {
 	return 1
 }
 
-// restore takes a batch back.
-func (t *Timer) restore(end int64) {
-	for i := len(t.undo) - 1; i >= 0; i-- {
-		u := t.undo[i]
-		if u.had {
-			t.wheel.Put(u.old)
-		} else {
-			t.wheel.Erase(u.tick)
-		}
-	}
-	t.log.end = end
-}
+// oldest is the time of the oldest slot that a message can be put into.
+func (t *Timer) oldest() int64 { return max(t.read, t.opened+t.cfg.Rules.PrecisionMs) }
 
 // place is Rules.Place, around slots that other messages occupy: such a message rolls from the next free one before.
 func (t *Timer) place(out, nowMs int64) (at int64, roll bool) {
 	r := t.cfg.Rules
-	oldest := max(t.read, t.opened+r.PrecisionMs)
+	oldest := t.oldest()
 	at, roll = r.Place(out, nowMs, oldest)
 	for t.wheel.Taken(r.Tick(at)) && at > oldest {
 		at, roll = at-r.PrecisionMs, true
@@ -192,16 +247,7 @@ func (t *Timer) place(out, nowMs int64) (at int64, roll bool) {
 	return at, roll
 }
 
-// isKnown reports whether recovery found the unit of a message in the log.
-func (t *Timer) isKnown(phys int64) bool {
-	for _, p := range t.known {
-		if p >= phys {
-			return p == phys
-		}
-	}
-	return false
-}
-
+// forgetKnown drops what items have come past.
 func (t *Timer) forgetKnown(items []Item) {
 	if len(items) == 0 {
 		return
@@ -303,7 +349,7 @@ func (t *Timer) Count(topic string, by int64, nowMs int64) {
 
 // TurnBack makes the wheel usable after the clock was set back: slots that lie in the future again, and were passed, are
 // blanked. Without it messages would have to wait until the clock has caught up. It reports whether it did anything; a
-// step of less than two slots is waited out.
+// step of less than two slots is waited out. No slot may be open.
 func (t *Timer) TurnBack(nowMs int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -313,7 +359,9 @@ func (t *Timer) TurnBack(nowMs int64) bool {
 		return false
 	}
 	for tick := now; tick < read; tick++ {
-		t.wheel.Erase(tick)
+		if _, waits := t.wheel.Slot(tick); !waits {
+			t.wheel.Erase(tick)
+		}
 	}
 	t.read, t.slotPos, t.opened, t.changed = now*r.PrecisionMs, NoPos, 0, true
 	return true
