@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -13,7 +14,7 @@ import (
 	"mqx/internal/clock"
 	"mqx/message"
 	"mqx/remoting"
-	"mqx/store/timer"
+	"mqx/store"
 )
 
 // timerBroker is a broker whose clock the test sets.
@@ -215,11 +216,13 @@ func TestTimerBadMessages(t *testing.T) {
 		t.Fatal(units, err)
 	}
 	at := ck.Now().UnixMilli() + 1000
-	for _, e := range []timer.Entry{
-		{Unit: timer.Unit{Phys: units[0].PhysicalOffset, Size: units[0].Size}},
-		{Unit: timer.Unit{Phys: 1 << 50, Size: 100}},
-		{Unit: timer.Unit{Phys: 7, Size: -3}},
+	for _, u := range []store.Unit{
+		{PhysicalOffset: units[0].PhysicalOffset, Size: units[0].Size},
+		{PhysicalOffset: 1 << 50, Size: 100},
+		{PhysicalOffset: 7, Size: -3},
 	} {
+		var e store.TimerEntry
+		e.Phys, e.Size = u.PhysicalOffset, u.Size
 		if err := r.timers.t.PutOff(&e, at, ck.Now().UnixMilli()); err != nil {
 			t.Fatal(err)
 		}
@@ -260,17 +263,17 @@ func TestTimerStopAndStart(t *testing.T) {
 				}
 				seen[string(rec.Body)] = true
 			}
-			info := r.runtimeInfo(ck.Now())
-			if info["timerOffsetBehind"] != "0" || info["timerCongestNum"] != "0" {
-				t.Errorf("%v %v", info["timerOffsetBehind"], info["timerCongestNum"])
-			}
-			c, ok := timer.DecodeCheckpoint(r.ok(remoting.ReqGetTimerCheckPoint, nil, nil).Body)
-			if !ok || c.QueueOffset == 0 || c.MasterQueueOffset != c.QueueOffset {
-				t.Errorf("%+v", c)
-			}
-			m, err := timer.ParseMetrics(r.ok(remoting.ReqGetTimerMetrics, nil, nil).Body)
-			if err != nil || m.Topics["T"].Count != 0 {
-				t.Errorf("%+v %v", m, err)
+			waitFor(t, "the end", func() bool {
+				info, m := r.runtimeInfo(ck.Now()), r.timers.t.Metrics()
+				return info["timerOffsetBehind"] == "0" && info["timerCongestNum"] == "0" && m.Topics["T"].Count == 0
+			})
+			waitFor(t, "the checkpoint", func() bool {
+				body := r.ok(remoting.ReqGetTimerCheckPoint, nil, nil).Body
+				return len(body) == 56 && bytes.Equal(body, r.timers.t.Checkpoint().Append(nil))
+			})
+			body := string(r.ok(remoting.ReqGetTimerMetrics, nil, nil).Body)
+			if !strings.HasPrefix(body, `{"dataVersion":{"counter":`) || !strings.Contains(body, `"timingCount":{"T":{"count":0,"timeStamp":`) {
+				t.Errorf("metrics %s", body)
 			}
 		})
 	}
@@ -327,6 +330,37 @@ func TestTimerWheelOff(t *testing.T) {
 	r.send("T", 0, "", "plain")
 	if _, err := os.Stat(filepath.Join(cfg.Store.RootDir, "timerwheel")); err == nil {
 		t.Error("there is a wheel")
+	}
+}
+
+// N061: a message that is due almost at once is counted before it is delivered; the count is never below zero.
+func TestTimerCountIsNeverNegative(t *testing.T) {
+	cfg, ck := timerBroker(t)
+	r := start(t, cfg)
+	r.createTopic("T", 1)
+	stop := make(chan struct{})
+	seen := make(chan int64, 1)
+	go func() {
+		least := int64(0)
+		for {
+			select {
+			case <-stop:
+				seen <- least
+				return
+			default:
+				m := r.timers.t.Metrics()
+				least = min(least, m.Topics["T"].Count)
+			}
+		}
+	}()
+	for i := range 20 {
+		r.send("T", 0, prop("TIMER_DELAY_MS", "3", "UNIQ_KEY", strconv.Itoa(i)), "x")
+	}
+	r.send("T", 0, prop("TIMER_DELAY_MS", "900", "TIMER_DEL_UNIQKEY", "nobody"), "0")
+	r.reach(ck, 300*time.Millisecond, "T", 0, 20)
+	close(stop)
+	if least := <-seen; least < 0 {
+		t.Errorf("%d messages were counted", least)
 	}
 }
 
