@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mqx/internal/props"
-	"mqx/message"
 	"mqx/remoting"
 )
 
@@ -586,17 +585,4 @@ func TestStaticTopicsStopTheStart(t *testing.T) {
 	cfg := testConfig(dir)
 	cfg.AllowUnsupported = []string{"topicQueueMapping.json"}
 	start(t, cfg)
-}
-
-// Messages that wait for what is not served are said at the start.
-func TestPendingIsSaid(t *testing.T) {
-	r := start(t, testConfig(t.TempDir()))
-	rec := message.Record{Topic: []byte(message.TopicTimer), Body: []byte("x"), BornHost: r.at().storeHost, StoreHost: r.at().storeHost}
-	putDirect(t, r, rec)
-	text := strings.Join(r.Explain(), "\n")
-	for _, want := range []string{"holds up to 1 timer messages"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("missing %q in\n%s", want, text)
-		}
-	}
 }
