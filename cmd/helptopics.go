@@ -19,6 +19,7 @@ var helpTopics = []helpTopic{
 	{"output", "forms of output and what they hold", writeText(helpOutput)},
 	{"match", "choosing rows: --match, --sort, --limit", writeText(helpMatch)},
 	{"positions", "how times, positions and sizes are written", writeText(helpPositions)},
+	{"contexts", "clusters by name, and where each value comes from", writeText(helpContexts)},
 	{"environment", "environment variables, and what wins", writeText(helpEnvironment)},
 	{"changes", "how changes are planned, confirmed and done", writeText(helpChanges)},
 }
@@ -116,7 +117,8 @@ tab, a line end and a backslash inside a value are written \t, \n, \r and \\.
 
 stdout carries data only. Errors and warnings go to stderr always; what was
 understood, progress and hints only where stderr is a terminal, or with -v.
-NO_COLOR and --color never switch colour off.
+Ids and names are never cut on a narrow terminal. NO_COLOR and --color never
+switch colour off.
 
 When some brokers did not answer, the rows of the others are printed, each
 missing broker is an entry of errors and a line on stderr, and the exit code is
@@ -144,29 +146,64 @@ POSITION   start · end · an offset · @TIME, as in --start @-2h
 SIZE       512, 4KiB, 1.5GiB (powers of 1024), 10MB (powers of 1000)
 DURATION   300ms, 10s, 15m, 1h30m`
 
-const helpEnvironment = `
-Name servers come from the first of these that is there: -n --namesrv,
-MQX_NAMESRV, NAMESRV_ADDR, and 127.0.0.1:9876. Several stand with ; or , between
-them; quote a list with ; in it, or the shell ends the command there.
-A broker takes them from -n, then from its configuration file, then from
-MQX_NAMESRV or NAMESRV_ADDR.
+const helpContexts = `
+A context is a cluster by name: name servers, TLS, keys, a store directory, marks.
+mqx context add, ls, use, show, edit and rm keep them in contexts.json in
+$XDG_CONFIG_HOME/mqx, else ~/.config/mqx; the file is yours alone (mode 0600).
 
+Each value comes from the first of these that has it:
+  1. the flag (-n, --access-key, --tls, ...)
+  2. the context that --context or MQX_CONTEXT names
+  3. the environment (mqx help environment)
+  4. the current context (mqx context use NAME)
+  5. the default: 127.0.0.1:9876, no keys, no TLS
+mqx context show says which it was. Of the current context all but the name
+servers counts only for a cluster that is its own.
+
+A secret is given as the place where it is found:
+  env:NAME       a variable
+  file:PATH      a file; its line end does not count
+  cmd:COMMAND    what a command prints, as in 'cmd:pass show mqx/prod'
+  text:SECRET    itself; on a command line everybody on the machine can see it
+
+Marks belong to the cluster, however it is reached: they hold whenever one of its
+name servers is one of the context's. read-only refuses every change, protected
+makes every change ask for the name (--confirm NAME).`
+
+const helpEnvironment = `
+Name servers come from the first of these that is there: -n --namesrv, a context
+that was named, MQX_NAMESRV, NAMESRV_ADDR, the current context, 127.0.0.1:9876.
+Several stand with ; or , between them; quote a list with ; in it, or the shell
+ends the command there. A broker takes them from -n, then from its configuration
+file, then from a context that was named, then from MQX_NAMESRV or NAMESRV_ADDR.
+
+  MQX_CONTEXT                   the context to use; see mqx help contexts
   MQX_NAMESRV, NAMESRV_ADDR     name servers
   MQX_ACCESS_KEY                access key that signs every request
   MQX_SECRET_KEY                secret key to it
   MQX_SECURITY_TOKEN            security token to it, if there is one
+  MQX_TLS_KEY_PASSWORD          password of the key of --tls-key
+                                each of these four also as NAME_FILE, which names a
+                                file, or NAME_COMMAND, a command that prints it
+  XDG_CONFIG_HOME, XDG_STATE_HOME   where contexts and the journal of changes are
+  VISUAL, EDITOR                editor of mqx context edit
+  ROCKETMQ_HOME                 mqx mqadmin takes keys from its conf/tools.yml
   NO_COLOR                      no colour, unless it is empty
   NOTIFY_SOCKET                 set by systemd; servers report their state there`
 
 const helpChanges = `
-A change is planned first and then done. The plan names the cluster in its first
-line. On a terminal it is shown and a question asked. Not on a terminal, the
+A change is planned first and then done. The plan names cluster and context in its
+first line. On a terminal it is shown and a question asked. Not on a terminal, the
 command refuses (exit code 2) without --yes.
 
 Destructive acts (rm) ask for the name: on a terminal it is typed, elsewhere
---confirm NAME answers; --yes does not.
+--confirm NAME answers; --yes does not. On a cluster that is marked protected
+every change does (mqx help contexts).
 
 --dry-run shows the plan and does nothing; with --exit-code it exits with 6 when
-something would change. --read-only refuses every change. After the act mqx reads
+something would change. --plan-out FILE saves the plan and does nothing; mqx admin
+plan apply FILE does it, unless what it rests on has changed (exit code 6).
+--read-only, and the mark of that name, refuse every change. After the act mqx reads
 back what it did, prints before and after, and one line that undoes it where
-that can be.`
+that can be. mqx admin undo --list shows what was changed from here, mqx admin undo
+ID takes it back while the cluster still is as the change left it.`
