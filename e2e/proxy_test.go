@@ -17,17 +17,17 @@ import (
 func TestProxyWithJavaClient(t *testing.T) {
 	c := sharedCluster(t)
 	d := sharedDriver(t)
-	proxyJars, clientJars := proxyPeers(t)
+	peers := proxyPeers(t)
 	const topic, group, deadGroup = "E2EProxy", "GID_e2e_proxy", "GID_e2e_proxy_dead"
 	createTopic(t, c.namesrv, topic, 4)
 	d.admin(t, "updateSubGroup", "-b", c.broker, "-g", group)
 	d.admin(t, "updateSubGroup", "-b", c.broker, "-g", deadGroup, "-r", "1")
-	endpoint := startProxy(t, proxyJars, c.namesrv)
+	endpoint := startProxy(t, peers.proxy, c.namesrv)
 
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Duser.home="+testDir(t, "proxy-client"),
-		"-cp", filepath.Join(clientJars, "*"), "proxy/ProxyClient.java", endpoint, topic, group, "20", deadGroup)
+		"-cp", filepath.Join(peers.java, "*"), "proxy/ProxyClient.java", endpoint, topic, group, "20", deadGroup)
 	out, err := cmd.CombinedOutput()
 	text := string(out)
 	if err != nil || !strings.Contains(text, "DONE") {
@@ -64,15 +64,37 @@ func lineOf(text, prefix string) string {
 	return ""
 }
 
-// proxyPeers fetches the jars of the proxy and of the gRPC client.
-func proxyPeers(t *testing.T) (proxy, client string) {
+// The same with the gRPC client for Node.
+func TestProxyWithNodeClient(t *testing.T) {
+	c := sharedCluster(t)
+	peers := proxyPeers(t)
+	const topic, group = "E2EProxyNode", "GID_e2e_proxy_node"
+	createTopic(t, c.namesrv, topic, 4)
+	sharedDriver(t).admin(t, "updateSubGroup", "-b", c.broker, "-g", group)
+	endpoint := startProxy(t, peers.proxy, c.namesrv)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "node", "proxy/client.js", peers.node, endpoint, topic, group, "12").CombinedOutput()
+	if err != nil {
+		t.Fatalf("the client: %v\n%s", err, out)
+	}
+	if got := lineOf(string(out), "NODE "); got != `NODE {"n":12,"m0":2,"twice":[]}` {
+		t.Errorf("%s", got)
+	}
+}
+
+// peersOfProxy are the directories of the proxy and of its clients.
+type peersOfProxy struct{ proxy, java, node string }
+
+// proxyPeers fetches the proxy and its clients.
+func proxyPeers(t *testing.T) peersOfProxy {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "proxy/fetch").Output()
 	dirs := strings.Fields(string(out))
-	if err != nil || len(dirs) != 2 {
+	if err != nil || len(dirs) != 3 {
 		t.Fatalf("cannot fetch the proxy: %v %q", err, out)
 	}
-	return dirs[0], dirs[1]
+	return peersOfProxy{proxy: dirs[0], java: dirs[1], node: dirs[2]}
 }
 
 // startProxy starts Apache's proxy and returns its gRPC endpoint.

@@ -284,6 +284,9 @@ public final class Driver {
         }
         if (q.getBooleanValue("serverRebalance")) {
             c.setClientRebalance(false);
+            if (q.containsKey("popInvisible")) {
+                c.setPopInvisibleTime(q.getLongValue("popInvisible"));
+            }
         }
         String expression = q.getString("expression");
         c.subscribe(q.getString("topic"), expression == null ? "*" : expression);
@@ -300,6 +303,9 @@ public final class Driver {
                 for (MessageExt m : messages) {
                     p.got.add(received(m));
                 }
+                if (q.getBooleanValue("hang")) {
+                    sleepLong();
+                }
                 MessageExt only = messages.get(0);
                 if (only.getReconsumeTimes() == 0 && new String(only.getBody(), StandardCharsets.UTF_8).startsWith("fail-once ")) {
                     return ConsumeConcurrentlyStatus.RECONSUME_LATER;
@@ -310,6 +316,14 @@ public final class Driver {
         c.start();
         PUSHES.put(q.getString("id"), p);
         return null;
+    }
+
+    private static void sleepLong() {
+        try {
+            Thread.sleep(600_000);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     /** Everything in a topic, queue by queue, as a pull consumer sees it. */
