@@ -32,6 +32,14 @@ var liveKeys = map[string]bool{
 	"timerMaxDelaySec": true, "timerCongestNumEachSlot": true, "timerStopEnqueue": true,
 	"timerStopDequeue": true, "timerFlushIntervalMs": true, "recallMessageEnable": true,
 	"allowRecallWhenBrokerNotWriteable": true, "appendTopicForTimerDeleteKey": true,
+	"popPollingSize": true, "popPollingMapSize": true, "maxPopPollingSize": true, "popLongPollingForceNotifyInterval": true,
+	"useMessageFilterForNotification": true, "maxMessageFilterNumForNotification": true,
+	"enableNotifyAfterPopOrderLockRelease": true, "enablePopBatchAck": true, "enableRetryTopicV2": true,
+	"retrieveMessageFromPopRetryTopicV1": true, "popFromRetryProbability": true, "popFromRetryProbabilityForPriority": true,
+	"priorityOrderAsc": true, "useSeparateRetryQueue": true, "popResponseReturnActualRetryTopic": true,
+	"initPopOffsetByCheckMsgInMem": true, "enablePopMessageThreshold": true, "popInflightMessageThreshold": true,
+	"reviveInterval": true, "reviveScanTime": true, "skipWhenCKRePutReachMaxTimes": true, "serverLoadBalancerEnable": true,
+	"loadBalancePollNameServerInterval": true, "defaultMessageRequestMode": true, "defaultPopShareQueueNum": true,
 }
 
 // blackListed reports whether a key must not be set from outside.

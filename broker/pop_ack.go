@@ -142,7 +142,7 @@ func (s *popService) reviveQueues() int {
 
 // merge marks an ack in the buffer; false when its checkpoint is not there.
 func (s *popService) merge(a *pop.Ack) bool {
-	if !s.b.cfg().PopMerge || a.Broker != "" && a.Broker != s.b.cfg().BrokerName {
+	if !s.merging || a.Broker != "" && a.Broker != s.b.cfg().BrokerName {
 		return false
 	}
 	k := pop.Key{Topic: a.Topic, Group: a.Group, Queue: a.Queue, Start: a.Start, PopTime: a.PopTime}

@@ -70,6 +70,8 @@ func (c *popCall) check() *refusedError {
 		return refuse(remoting.RespNoPermission, "the broker[%s] pop message is forbidden", ip)
 	case h.MaxMsgNums > pop.MaxBatch:
 		return refuse(remoting.RespInvalidParameter, "the broker[%s] pop message's num is greater than 32", ip)
+	case !b.timers.on():
+		return refuse(remoting.RespSystemError, "the broker[%s] pop message is forbidden because timerWheelEnable is false", ip)
 	case h.MaxMsgNums <= 0:
 		return refuse(remoting.RespInvalidParameter, "maxMsgNums is %d", h.MaxMsgNums)
 	case h.InvisibleTime <= 0 && !h.Order:

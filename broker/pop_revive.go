@@ -96,9 +96,11 @@ func newReviveQueue(s *popService, id int32) *reviveQueue {
 func (q *reviveQueue) round(ctx context.Context) {
 	until := q.s.b.now().Add(q.s.b.cfg().ReviveScan)
 	for ctx.Err() == nil {
+		// Asked before the end is looked for: what is delivered meanwhile would be missed.
+		delivered, end := q.s.b.timerDelivered(), q.s.b.store.LogEnd()
 		more := q.read(until)
-		if !more {
-			q.reviver.Quiet(q.s.b.now().UnixMilli(), q.s.b.timerDelivered())
+		if !more && q.s.b.store.Dispatched() >= end {
+			q.reviver.Quiet(q.s.b.now().UnixMilli(), delivered)
 		}
 		if !q.expire(ctx) {
 			return
@@ -375,4 +377,10 @@ func (q *reviveQueue) rewrite(ctx context.Context, r revival) bool {
 
 // timerDelivered reports whether the timer has delivered everything that is
 // due, so that a quiet revive topic means that nothing is missing.
-func (b *Broker) timerDelivered() bool { return true }
+func (b *Broker) timerDelivered() bool {
+	if !b.timers.on() {
+		return true
+	}
+	_, due := b.timers.t.NextDue(b.now().UnixMilli())
+	return !due && b.timers.t.Offset() >= b.store.MaxOffset(message.TopicTimer, 0)
+}

@@ -29,7 +29,8 @@ type popService struct {
 	woken       *wokenPulls
 	turn        atomic.Uint32 // of the revive queues
 	// divert is where records of the revive topic wait for their time.
-	divert func(*message.Record, time.Time) *refusedError
+	divert  func(*message.Record, time.Time) *refusedError
+	merging bool // checkpoints may be in the buffer
 
 	mu struct {
 		sync.Mutex
@@ -57,7 +58,7 @@ func newPopService(b *Broker, cfg *Config) *popService {
 	s := &popService{
 		b: b, reviveTopic: pop.ReviveTopic(cfg.BrokerClusterName), queues: newPopQueues(b.now),
 		hold: newPopHold(b.now, limits, false), notices: newPopHold(b.now, limits, true),
-		divert: b.divert, flushSoon: make(chan struct{}, 1), records: make(chan struct{}, 1),
+		divert: b.divert, merging: cfg.PopMerge, flushSoon: make(chan struct{}, 1), records: make(chan struct{}, 1),
 	}
 	s.woken = newWokenPulls(b.classes.vip, func(r *server.Request, _ bool) {
 		if r.Code == remoting.ReqNotification {

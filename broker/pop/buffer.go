@@ -78,10 +78,7 @@ func NewBuffer(l Limits) *Buffer {
 	return &Buffer{limits: l, points: map[Key]*Point{}, queues: map[QueueKey][]*entry{}}
 }
 
-// SetLimits puts other limits in force for what comes.
-func (b *Buffer) SetLimits(l Limits) { b.limits = l }
-
-// Points and Offsets are the sizes of the buffer.
+// Points is the number of checkpoints in the buffer.
 func (b *Buffer) Points() int { return len(b.points) }
 
 // Offsets is the number of pops that wait for their commit.
