@@ -186,7 +186,7 @@ func (b *Broker) handlePeek(r *server.Request) {
 	if turn%5 != 0 && k.want > 0 {
 		k.readTopic(retry, turn)
 	}
-	code, status := int32(remoting.RespPullNotFound), store.NoMessageInQueue
+	code, status := remoting.RespPullNotFound, store.NoMessageInQueue
 	if len(k.parts) > 0 {
 		code, status = remoting.RespSuccess, store.Found
 	}

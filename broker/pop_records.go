@@ -31,7 +31,7 @@ func (s *popService) put(tag, key string, body []byte, reviveQueue int32, delive
 		QueueID: reviveQueue, BornTimestamp: now.UnixMilli(), BornHost: host, StoreHost: host,
 		Body: body, Topic: []byte(s.reviveTopic), Properties: props,
 	}}
-	if e := s.divert(&p.Record, now); e != nil {
+	if e := s.b.divert(&p.Record, now); e != nil {
 		s.b.quiet.Warn("the timer did not take a record of pop consumption", "reason", e.Text)
 		return nil, e
 	}

@@ -239,11 +239,13 @@ func (s *popService) revivePut(r revival) (*store.Put, error) {
 		return nil, err
 	}
 	if len(units) == 0 || units[0].QueueOffset != r.offset {
-		return nil, s.lost(r, "its queue has no such offset")
+		s.lost(r, "its queue has no such offset")
+		return nil, nil
 	}
 	rec, err := s.b.store.RecordAt(units[0].PhysicalOffset)
 	if errors.Is(err, store.ErrNoRecord) {
-		return nil, s.lost(r, "its record is gone")
+		s.lost(r, "its record is gone")
+		return nil, nil
 	}
 	if err != nil {
 		s.b.quiet.Warn("a message cannot be read for its revival", "topic", r.ck.Topic, "queue", r.ck.Queue, "offset", r.offset, "error", err)
@@ -251,10 +253,12 @@ func (s *popService) revivePut(r revival) (*store.Put, error) {
 	}
 	v, err := message.ParseView(rec, message.DecodeOptions{})
 	if err != nil {
-		return nil, s.lost(r, err.Error())
+		s.lost(r, err.Error())
+		return nil, nil
 	}
 	if !message.IsLMQ(r.ck.Topic) && (string(v.Topic()) != r.ck.Topic || v.QueueOffset() != r.offset) {
-		return nil, s.lost(r, "another message lies there")
+		s.lost(r, "another message lies there")
+		return nil, nil
 	}
 	tp, err := s.retryTopic(r.ck)
 	if err != nil {
@@ -276,12 +280,11 @@ func (s *popService) revivePut(r revival) (*store.Put, error) {
 	return &store.Put{Record: m, WaitFlush: !bytes.Equal(wait, valFalse), User: r}, nil
 }
 
-// lost counts a message that is not there any more; it is no error.
-func (s *popService) lost(r revival, why string) error {
+// lost counts a message that is not there any more.
+func (s *popService) lost(r revival, why string) {
 	s.revived.gone.Add(1)
 	s.b.quiet.Warn("a message was not acknowledged and is no longer there", "topic", r.ck.Topic, "queue", r.ck.Queue, "offset", r.offset,
 		"group", r.ck.Group, "reason", why)
-	return nil
 }
 
 // retryTopic is where a message of a checkpoint goes; it is made where it is

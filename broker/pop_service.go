@@ -11,7 +11,6 @@ import (
 
 	"mqx/broker/pop"
 	"mqx/internal/jsonfile"
-	"mqx/message"
 	"mqx/remoting"
 	"mqx/remoting/server"
 	"mqx/store"
@@ -28,9 +27,7 @@ type popService struct {
 	notices     *popHold // NOTIFICATION
 	woken       *wokenPulls
 	turn        atomic.Uint32 // of the revive queues
-	// divert is where records of the revive topic wait for their time.
-	divert  func(*message.Record, time.Time) *refusedError
-	merging bool // checkpoints may be in the buffer
+	merging     bool          // checkpoints may be in the buffer
 
 	mu struct {
 		sync.Mutex
@@ -58,7 +55,7 @@ func newPopService(b *Broker, cfg *Config) *popService {
 	s := &popService{
 		b: b, reviveTopic: pop.ReviveTopic(cfg.BrokerClusterName), queues: newPopQueues(b.now),
 		hold: newPopHold(b.now, limits, false), notices: newPopHold(b.now, limits, true),
-		divert: b.divert, merging: cfg.PopMerge, flushSoon: make(chan struct{}, 1), records: make(chan struct{}, 1),
+		merging: cfg.PopMerge, flushSoon: make(chan struct{}, 1), records: make(chan struct{}, 1),
 	}
 	s.woken = newWokenPulls(b.classes.vip, func(r *server.Request, _ bool) {
 		if r.Code == remoting.ReqNotification {
@@ -382,14 +379,14 @@ const (
 	bufferRetryMs = 1000
 )
 
-// flush writes checkpoints that are due, with their acks behind them, and
-// returns how many it took out. It waits for the store.
-func (s *popService) flush(now int64) int {
+// flush writes checkpoints that are due, with their acks behind them. It waits
+// for the store.
+func (s *popService) flush(now int64) {
 	s.mu.Lock()
 	points := s.mu.buffer.Due(now, bufferBatch)
 	s.mu.Unlock()
 	if len(points) == 0 {
-		return 0
+		return
 	}
 	var puts []*store.Put
 	for _, p := range points {
@@ -435,7 +432,6 @@ func (s *popService) flush(now int64) int {
 		s.mu.buffer.Written(p, now+bufferRetryMs)
 	}
 	s.commit()
-	return len(points)
 }
 
 // putAll stores the puts and waits until all are done.

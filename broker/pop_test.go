@@ -16,8 +16,7 @@ import (
 	"mqx/remoting"
 )
 
-// popping is a broker whose checkpoints and acks do not go through the timer:
-// they lie in the revive topic at once, which revival copes with.
+// popping is a broker whose messages are popped.
 type popping struct{ *running }
 
 func startPop(t *testing.T, change func(*Config)) popping {
@@ -28,9 +27,7 @@ func startPop(t *testing.T, change func(*Config)) popping {
 	if change != nil {
 		change(&cfg)
 	}
-	p := popping{start(t, cfg)}
-	p.pops.divert = func(*message.Record, time.Time) *refusedError { return nil }
-	return p
+	return popping{start(t, cfg)}
 }
 
 func popHeader(group, topic string, queue int32) *remoting.PopMessageHeader {
@@ -519,7 +516,7 @@ func TestPopMergeSurvivesAStop(t *testing.T) {
 	for _, m := range got[1:] {
 		p.ack("G", m)
 	}
-	if n := p.store.MaxOffset(p.pops.reviveTopic, 0); n != 0 {
+	if n := p.store.MaxOffset(message.TopicTimer, 0); n != 0 {
 		t.Errorf("%d records were written", n)
 	}
 	p.stop()
@@ -541,7 +538,6 @@ func TestGoldenPop(t *testing.T) {
 	ck := clock.NewManual(time.Now())
 	cfg.Clock = ck
 	rp := &replay{clock: ck, t: t, r: start(t, cfg), conns: map[int]*replayConn{}, tainted: map[string]bool{}, answered: map[int32]int{}}
-	rp.r.pops.divert = func(*message.Record, time.Time) *refusedError { return nil }
 	rp.file = "java_pop_JSON"
 	rp.run(testkit.GoldenWire(t, rp.file))
 	for _, code := range []int32{

@@ -48,8 +48,8 @@ func TestPopPushConsumer(t *testing.T) {
 		if strings.HasPrefix(m.Body, "fail-once") {
 			want = 2
 		}
-		if times[string(m.Body)] != want {
-			t.Errorf("%q came %d times, want %d", m.Body, times[string(m.Body)], want)
+		if times[m.Body] != want {
+			t.Errorf("%q came %d times, want %d", m.Body, times[m.Body], want)
 		}
 	}
 	var assigned []string

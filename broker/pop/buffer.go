@@ -270,15 +270,16 @@ func (b *Buffer) Close() { b.closed = true }
 type pointHeap []*Point
 
 // Len is part of heap.Interface.
-func (h pointHeap) Len() int { return len(h) }
+func (h *pointHeap) Len() int { return len(*h) }
 
 // Less is part of heap.Interface.
-func (h pointHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h *pointHeap) Less(i, j int) bool { return (*h)[i].due < (*h)[j].due }
 
 // Swap is part of heap.Interface.
-func (h pointHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].pos, h[j].pos = i, j
+func (h *pointHeap) Swap(i, j int) {
+	d := *h
+	d[i], d[j] = d[j], d[i]
+	d[i].pos, d[j].pos = i, j
 }
 
 // Push is part of heap.Interface.

@@ -137,9 +137,9 @@ func TestTopicNames(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"0", "1", "2"} {
-		real, err := pop.RealTopic("T_a", "G_b", kind)
-		if err != nil || pop.Kind(real) != kind || pop.NormalTopic(real, "G_b") != "T_a" {
-			t.Errorf("kind %s: %s, %v", kind, real, err)
+		name, err := pop.RealTopic("T_a", "G_b", kind)
+		if err != nil || pop.Kind(name) != kind || pop.NormalTopic(name, "G_b") != "T_a" {
+			t.Errorf("kind %s: %s, %v", kind, name, err)
 		}
 	}
 	if _, err := pop.RealTopic("T", "G", "3"); err == nil {
