@@ -20,6 +20,7 @@ import (
 
 // benchOptions are the flags of mqx bench.
 type benchOptions struct {
+	pop    bool
 	target targetFlags
 	output outputFlags
 
@@ -92,7 +93,12 @@ func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
 		Short:   short,
 		Example: "  mqx bench " + kind + " --duration 10s --runs 3",
 		Args:    exactArgs(),
-		RunE:    func(c *cobra.Command, _ []string) error { return runBench(a, c, o, kind, run) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.pop {
+				return runBench(a, c, o, kind, client.LoadPop)
+			}
+			return runBench(a, c, o, kind, run)
+		},
 	}
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
 		o.target.add(f)
@@ -120,6 +126,7 @@ func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
 		case "consume":
 			f.IntVar(&o.batch, "batch", 32, "messages asked for in a request")
 			f.BoolVar(&o.verify, "verify", false, "check the numbers that mqx bench produce wrote")
+			f.BoolVar(&o.pop, "pop", false, "pop and acknowledge, as a group of its own, until nothing is left")
 		}
 	})
 	o.output.add(c)
