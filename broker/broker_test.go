@@ -59,6 +59,12 @@ func start(t *testing.T, cfg Config) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return run(t, b)
+}
+
+// run runs a broker until the test ends.
+func run(t *testing.T, b *Broker) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{Broker: b, t: t, cancel: cancel, ended: make(chan error, 1)}
 	go func() { r.ended <- b.Run(ctx) }()
