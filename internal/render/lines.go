@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/olekukonko/tablewriter/pkg/twwidth"
@@ -109,7 +110,7 @@ func (w *Writer) streamGrid() grid {
 	if w.o.Form == FormWide {
 		total = 0
 	}
-	g := w.fit(columns, widths, total)
+	g := w.fit(columns, widths, slices.Clone(widths), total)
 	w.layout = &g
 	return g
 }
@@ -174,9 +175,9 @@ func (w *Writer) streamRow(row []any) error {
 	err := w.plainLine(func(f Field, i int) (string, Tone) {
 		return short(f, row[i], w.o.Now, w.o.Form == FormWide), w.tone(i, row[i])
 	})
-	for _, i := range w.streamGrid().below {
+	for _, line := range w.under(w.streamGrid().below, row) {
 		if err == nil {
-			err = w.text(w.under(i, row) + "\n")
+			err = w.text(line + "\n")
 		}
 	}
 	return err

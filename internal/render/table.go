@@ -11,23 +11,27 @@ import (
 	"github.com/olekukonko/tablewriter/tw"
 )
 
+// minTitle is what is left of a title at least.
+const minTitle = 4
+
 // writeTable prints the aligned table of a terminal.
 func (w *Writer) writeTable() error {
 	wide := w.o.Form == FormWide
 	columns := w.columns()
-	widths := make([]int, len(columns))
+	widths, numbers := make([]int, len(columns)), make([]int, len(columns))
 	for k, i := range columns {
 		f := w.schema.Fields[i]
-		widths[k] = twwidth.Width(f.title())
 		for _, row := range w.rows {
-			widths[k] = max(widths[k], twwidth.Width(short(f, row[i], w.o.Now, wide)))
+			numbers[k] = max(numbers[k], twwidth.Width(short(f, row[i], w.o.Now, wide)))
 		}
+		numbers[k] = max(numbers[k], minTitle)
+		widths[k] = max(twwidth.Width(f.title()), numbers[k])
 	}
 	total := w.o.Width
 	if wide {
 		total = 0
 	}
-	g := w.fit(columns, widths, total)
+	g := w.fit(columns, widths, numbers, total)
 	header := make([]string, len(g.columns))
 	align := make([]tw.Align, len(g.columns))
 	for k, i := range g.columns {
@@ -46,9 +50,7 @@ func (w *Writer) writeTable() error {
 			text := cutTo(short(w.schema.Fields[i], row[i], w.o.Now, wide), g.widths[k])
 			cells[r][k] = Paint(text, w.tone(i, row[i]), w.o.Color)
 		}
-		for _, i := range g.below {
-			below[r] = append(below[r], w.under(i, row))
-		}
+		below[r] = w.under(g.below, row)
 	}
 	if w.o.NoHeaders {
 		header = nil
@@ -92,7 +94,7 @@ func drawTable(out io.Writer, header []string, cells, below [][]string, align []
 		first = 1
 	}
 	for n, line := range strings.Split(strings.TrimRight(text.String(), "\n"), "\n") {
-		line = strings.TrimRight(line, " ")
+		line = trimEnd(line)
 		if n < first {
 			line = Bold(line, color)
 		}
@@ -104,6 +106,19 @@ func drawTable(out io.Writer, header []string, cells, below [][]string, align []
 		}
 	}
 	return nil
+}
+
+// trimEnd takes the blanks off the end of a line, and the resets that tablewriter
+// puts between them where cells have a colour.
+func trimEnd(line string) string {
+	for {
+		line = strings.TrimRight(line, " ")
+		rest, ok := strings.CutSuffix(line, "\x1b[0m")
+		if !ok {
+			return line
+		}
+		line = rest
+	}
 }
 
 // WriteHelp lists the fields of a schema: what -o help prints.

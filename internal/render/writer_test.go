@@ -85,10 +85,10 @@ func TestForms(t *testing.T) {
 			`tab\there                 -  2d ago          2s`,
 		)},
 		{"terminal, cut", Options{TTY: true, Width: 44}, lines(
-			"NAME              QUEUES  LAST STORED   WAIT",
-			"ORDERS     900719925474…  3m ago       1.5ms",
-			"中文主题               2  -                -",
-			`tab\there              -  2d ago          2s`,
+			"NAME                 QUEUES  LAST ST…   WAIT",
+			"ORDERS     9007199254740993  3m ago    1.5ms",
+			"中文主题                  2  -             -",
+			`tab\there                 -  2d ago       2s`,
 		)},
 		{"csv", Options{Form: FormCSV}, lines(
 			"name,queues,bytes,lastStored,waitMs,tags",
