@@ -28,6 +28,9 @@ type Pop struct {
 	// what is left, when that is less than so many messages.
 	PopNotifyFilter    bool  `conf:"useMessageFilterForNotification"`
 	PopNotifyFilterMax int64 `conf:"maxMessageFilterNumForNotification"`
+	// PopNotifyLag lets waiting pops pass over what they do not want before the lag
+	// of their group is told.
+	PopNotifyLag bool `conf:"enableNotifyBeforePopCalculateLag"`
 	// PopNotifyOrderFree wakes pops when an ordered queue opens.
 	PopNotifyOrderFree bool `conf:"enableNotifyAfterPopOrderLockRelease"`
 
@@ -76,7 +79,7 @@ func defaultPop() Pop {
 	return Pop{
 		AckThreads: 16, AckQueue: 100_000, AckWait: 3 * time.Second, LoadThreads: 32, LoadQueue: 100_000,
 		PopPollingSize: 1024, PopPollingKeys: 100_000, MaxPopPolling: 100_000, PopForceNotify: 800,
-		PopNotifyFilter: true, PopNotifyFilterMax: 64, PopNotifyOrderFree: true,
+		PopNotifyFilter: true, PopNotifyFilterMax: 64, PopNotifyOrderFree: true, PopNotifyLag: true,
 		PopStay: 10 * time.Second, PopEarly: 3 * time.Second, PopMaxPoints: 200_000, PopMaxOffsets: 20_000,
 		PopReadRetryV1: true, PopRetryPercent: 20, PopPriorityAsc: true, PopInitInMemory: true, PopThresholdNum: 10_000,
 		ReviveEvery: time.Second, ReviveScan: 10 * time.Second,

@@ -21,6 +21,8 @@ type parkedPop struct {
 	// called, once, without any lock held.
 	wake func()
 	drop func()
+	// rerun is wake on the caller's goroutine.
+	rerun func()
 
 	pos  int
 	elem *list.Element
@@ -218,6 +220,25 @@ func (h *popHold) Wake(topic, group string, queue int32) {
 	h.mu.Unlock()
 	for _, p := range woken {
 		p.wake()
+	}
+}
+
+// Rerun runs one pop of each queue that a group waits for, on the caller's
+// goroutine: it passes over what it does not want, and waits again.
+func (h *popHold) Rerun(topic, group string) {
+	if h.count.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	var taken []*parkedPop
+	if g := h.mu.topics[topic][group]; g != nil {
+		for q := range g.queues {
+			taken = h.take(taken, g, q, 0, nil, true)
+		}
+	}
+	h.mu.Unlock()
+	for _, p := range taken {
+		p.rerun()
 	}
 }
 

@@ -107,7 +107,7 @@ func (c *noticeCall) park() {
 	r, conn := c.r, c.r.Conn()
 	until := bornAt(r, h.BornTime).Add(time.Duration(min(h.PollTime, maxHold.Milliseconds())) * time.Millisecond)
 	p := &parkedPop{topic: h.Topic, group: h.ConsumerGroup, queue: h.QueueID, conn: conn.ID(), until: until, drop: r.Done, filter: c.filter}
-	p.wake = func() { s.woken.push(r) }
+	p.wake, p.rerun = func() { s.woken.push(r) }, func() { s.b.handleNotification(r) }
 	r.Detach()
 	if res := s.notices.Park(p); res != parkDone {
 		c.answer(false, res == parkFull)

@@ -222,7 +222,7 @@ func (c *popCall) park() {
 	}
 	r, conn := c.r, c.r.Conn()
 	p := &parkedPop{topic: h.Topic, group: h.ConsumerGroup, queue: h.QueueID, conn: conn.ID(), until: c.until, drop: r.Done, filter: c.filter}
-	p.wake = func() { s.woken.push(r) }
+	p.wake, p.rerun = func() { s.woken.push(r) }, func() { s.b.handlePop(r) }
 	r.Detach()
 	switch s.hold.Park(p) {
 	case parkFull:

@@ -323,6 +323,36 @@ func TestPopWaitsForMessages(t *testing.T) {
 	}
 }
 
+// N077: a group that only waits has no lag, whatever came that it does not want.
+func TestPopThatWaitsHasNoLag(t *testing.T) {
+	t.Parallel()
+	p := startPop(t, nil)
+	p.createTopic("T", 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		h := popHeader("G", "T", -1)
+		h.PollTime, h.Exp, h.ExpType = 10_000, "wanted", "TAG"
+		_, _ = p.c.Call(t.Context(), p.addr, remoting.NewRequest(remoting.ReqPopMessage, h))
+	}()
+	waitFor(t, "a held pop", func() bool { return p.pops.hold.Len("T", "G", -1) == 1 })
+	for range 5 {
+		p.send("T", 0, prop("TAGS", "other"), "x")
+	}
+	var stats remoting.ConsumeStats
+	decode(t, p.ok(remoting.ReqGetConsumeStats, &remoting.GetConsumeStatsHeader{ConsumerGroup: "G", Topic: "T"}, nil), &stats)
+	for q, w := range stats.OffsetTable {
+		if w.ConsumerOffset != w.BrokerOffset || w.BrokerOffset != 5 {
+			t.Errorf("%+v: %+v", q, w)
+		}
+	}
+	if len(stats.OffsetTable) != 1 || p.pops.hold.Len("T", "G", -1) != 1 {
+		t.Errorf("%d queues, %d held pops", len(stats.OffsetTable), p.pops.hold.Len("T", "G", -1))
+	}
+	p.send("T", 0, prop("TAGS", "wanted"), "y")
+	<-done
+}
+
 func TestPopHoldIsBounded(t *testing.T) {
 	t.Parallel()
 	p := startPop(t, func(c *Config) { c.MaxPopPolling = 1 })

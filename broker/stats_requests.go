@@ -137,6 +137,9 @@ func (b *Broker) handleConsumeStats(r *server.Request) {
 	}
 	out := &remoting.ConsumeStats{OffsetTable: map[remoting.MessageQueue]remoting.OffsetWrapper{}}
 	for _, topic := range topics {
+		if b.cfg().PopNotifyLag {
+			b.pops.hold.Rerun(topic, h.ConsumerGroup) // what a waiting pop does not want is no lag
+		}
 		s, err := b.consumeStats(h.ConsumerGroup, topic, true)
 		if err != nil {
 			r.Reply(remoting.RespSystemError, err.Error())
