@@ -90,6 +90,19 @@ var schemas = map[string][]render.Schema{
 	"mqx store info --show parts":              {storePartSchema},
 	"mqx store log":                            {storeLogSchema},
 	"mqx store get, find":                      {storeFindSchema},
+	"mqx store queue DIR":                      {storeQueueSchema},
+	"mqx store queue DIR TOPIC QUEUE":          {storeUnitSchema},
+	"mqx store index DIR":                      {storeIndexSchema},
+	"mqx store index DIR FILE":                 {storeEntrySchema},
+	"mqx store offsets":                        {storeOffsetSchema},
+	"mqx store config --show files":            {storeConfigSchema},
+	"mqx store config --show topics":           {storeTopicConfigSchema},
+	"mqx store config --show groups":           {storeGroupConfigSchema},
+	"mqx store config --show delay":            {storeDelaySchema},
+	"mqx store timer --show due":               {storeDueSchema},
+	"mqx store timer --show summary":           {storeTimerSchema},
+	"mqx store timer --show slots":             {storeSlotSchema},
+	"mqx store timer --show units":             {storeTimerUnitSchema},
 }
 
 const fieldsMark = "<!-- the rest is written by `go test ./cmd -run Fresh -update` -->\n"

@@ -25,6 +25,7 @@ func newStoreCmd(a *app) *cobra.Command {
 takes no lock and changes nothing. docs/store.md is the runbook.`,
 		},
 		newStoreInfoCmd(a), newStoreLogCmd(a), newStoreGetCmd(a), newStoreFindCmd(a),
+		newStoreQueueCmd(a), newStoreIndexCmd(a), newStoreOffsetsCmd(a), newStoreConfigCmd(a), newStoreTimerCmd(a),
 	)
 }
 

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -136,3 +137,5 @@ func compressionName(sysFlag int32) string {
 
 // showMs is a time as it is read back to the user.
 func showMs(ms int64) string { return "@" + time.UnixMilli(ms).Format(time.RFC3339) }
+
+func hexText(b []byte) string { return hex.EncodeToString(b) }

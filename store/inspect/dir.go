@@ -235,3 +235,6 @@ func (d *Dir) read(name string, limit int64) (b []byte, ok bool, err error) {
 
 // openRead opens a file for one pass.
 func (d *Dir) openRead(path string) (vfs.File, error) { return d.fs.OpenFile(path, os.O_RDONLY) }
+
+// Now is the time by the clock of Options.
+func (d *Dir) Now() time.Time { return d.o.Clock.Now() }

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"mqx/message"
 	"mqx/store/consumequeue"
 )
 
@@ -342,4 +344,23 @@ func (q *Queue) extBytes(b []byte, off int64) (bool, error) {
 		return err == nil, err
 	}
 	return false, nil
+}
+
+// Points reports whether a record is the one that a unit of the queue should point to: of its topic, queue and offset, or
+// one that names the queue among its further ones (light queues).
+func (q *Queue) Points(u Unit, v message.View) bool {
+	if string(v.Topic()) == q.Topic && v.QueueID() == q.ID && v.QueueOffset() == u.Offset {
+		return true
+	}
+	names, _ := v.Property(message.PropInnerMultiDispatch)
+	offsets, _ := v.Property(message.PropInnerMultiQueueOffset)
+	for len(names) > 0 {
+		var name, off []byte
+		name, names, _ = bytes.Cut(names, []byte(","))
+		off, offsets, _ = bytes.Cut(offsets, []byte(","))
+		if string(name) == q.Topic && string(off) == strconv.FormatInt(u.Offset, 10) {
+			return true
+		}
+	}
+	return false
 }
