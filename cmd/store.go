@@ -235,3 +235,14 @@ func baseName(dir string) string {
 	}
 	return strings.TrimSuffix(filepath.Base(abs), string(filepath.Separator))
 }
+
+// rangeArgs asks for the arguments named and takes up to optional more.
+func rangeArgs(optional int, names ...string) cobra.PositionalArgs {
+	exact := exactArgs(names...)
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > len(names) && len(args) <= len(names)+optional {
+			return nil
+		}
+		return exact(c, args)
+	}
+}
