@@ -104,6 +104,18 @@ public final class Driver {
                 return FilterJudge.judge(q);
             case "bloom":
                 return FilterJudge.bloom(q);
+            case "transactions":
+                return Transactions.send(q);
+            case "transactionsChecked":
+                return Transactions.checked(q);
+            case "transactionsStop":
+                return Transactions.stop(q);
+            case "replier":
+                return Requests.reply(q);
+            case "request":
+                return Requests.request(q);
+            case "replierStop":
+                return Requests.stop(q);
             default:
                 throw new IllegalArgumentException("unknown command " + q.getString("cmd"));
         }
