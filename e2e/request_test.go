@@ -22,11 +22,12 @@ func TestRequestReplyOfClients(t *testing.T) {
 		t.Errorf("%q", answer)
 	}
 	p := goProducer(t, c.namesrv)
-	reply, err := p.Request(context.Background(), 20*time.Second, primitive.NewMessage("Requests", []byte("from Go")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(reply.Body) != "re: from Go" {
-		t.Errorf("%q", reply.Body)
-	}
+	// The Go client is known to a broker only from its heartbeat on, 30 s after its first message at the latest.
+	waitFor(t, 90*time.Second, "the reply to the Go client", func() (bool, string) {
+		reply, err := p.Request(context.Background(), 5*time.Second, primitive.NewMessage("Requests", []byte("from Go")))
+		if err != nil {
+			return false, err.Error()
+		}
+		return string(reply.Body) == "re: from Go", string(reply.Body)
+	})
 }
