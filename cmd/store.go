@@ -215,14 +215,11 @@ func notFoundIn(dir, kind, name string, known []string) *Failure {
 	return f.try("mqx store info %s --show topics", dir)
 }
 
-// topicNames are the topics that have queues, for hints.
+// topicNames are the topics that have queues or a configuration, for hints.
 func topicNames(d *inspect.Dir) []string {
-	keys, _ := d.Queues()
-	var names []string
-	for _, k := range keys {
-		if len(names) == 0 || names[len(names)-1] != k.Topic {
-			names = append(names, k.Topic)
-		}
+	names, err := d.TopicNames()
+	if err != nil {
+		return nil
 	}
 	return names
 }

@@ -14,7 +14,7 @@ import (
 type ScanOptions struct {
 	// From and To are as in WalkOptions; From may be any position: the scan begins with the first record at or behind it.
 	From, To int64
-	// Workers is the number of parts that are looked at at the same time. 0 means one for each processor, at most 4.
+	// Workers is the number of parts that are read at the same time. 0 means one for each processor, at most 4.
 	Workers int
 	// Verify compares the checksum of every body (and record): what fails is a break.
 	Verify bool

@@ -69,7 +69,7 @@ const (
 	EndStopped EndReason = "stopped" // a callback said so, or the context
 )
 
-// ErrStop, returned by a callback, ends a walk without an error.
+// ErrStop is returned by a callback to end a walk without an error.
 var ErrStop = errors.New("stop")
 
 // Reasons why no record starts at a place, beside those of package message.
