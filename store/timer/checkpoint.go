@@ -90,23 +90,25 @@ func readHead(fsys vfs.FS, path string, n int) ([]byte, error) {
 }
 
 // progress is how far the timer has come as of now, in a file of mqx's own beside the checkpoint. It is written often and
-// not synced: after a killed process it spares repetitions. It holds only for a commit log that reaches to need.
+// not synced: after a killed process it spares repetitions. It holds only for a commit log that reaches to need, and a
+// timer log that reaches to logEnd.
 type progress struct {
 	readTime    int64 // the oldest slot that has not been passed
 	slotPos     int64 // the last unit of it that has been delivered, NoPos for none
 	queueOffset int64
 	need        int64 // position in the commit log behind what was stored for this
+	logEnd      int64 // of the timer log
 }
 
 const (
 	progressMagic = 0x6d717874 // "mqxt"
-	progressSize  = 4 + 4*8 + 4
+	progressSize  = 4 + 5*8 + 4
 )
 
 func (p progress) append(dst []byte) []byte {
 	be, start := binary.BigEndian, len(dst)
 	dst = be.AppendUint32(dst, progressMagic)
-	for _, v := range [...]int64{p.readTime, p.slotPos, p.queueOffset, p.need} {
+	for _, v := range [...]int64{p.readTime, p.slotPos, p.queueOffset, p.need, p.logEnd} {
 		dst = be.AppendUint64(dst, uint64(v))
 	}
 	return be.AppendUint32(dst, crc32.ChecksumIEEE(dst[start:]))
@@ -117,10 +119,10 @@ func decodeProgress(b []byte) (p progress, ok bool) {
 	if len(b) < progressSize || be.Uint32(b) != progressMagic || be.Uint32(b[progressSize-4:]) != crc32.ChecksumIEEE(b[:progressSize-4]) {
 		return p, false
 	}
-	for i, f := range [...]*int64{&p.readTime, &p.slotPos, &p.queueOffset, &p.need} {
+	for i, f := range [...]*int64{&p.readTime, &p.slotPos, &p.queueOffset, &p.need, &p.logEnd} {
 		*f = int64(be.Uint64(b[4+8*i:]))
 	}
-	return p, p.readTime >= 0 && p.slotPos >= NoPos && p.queueOffset >= 0 && p.need >= 0
+	return p, p.readTime >= 0 && p.slotPos >= NoPos && p.queueOffset >= 0 && p.need >= 0 && p.logEnd >= 0
 }
 
 // openSized opens a file for writing in place, making it durably with a length when it is missing or shorter.

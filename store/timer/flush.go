@@ -24,7 +24,7 @@ func (t *Timer) Note() error {
 }
 
 func (t *Timer) progress() progress {
-	return progress{readTime: t.read, slotPos: t.slotPos, queueOffset: t.offset, need: t.need}
+	return progress{readTime: t.read, slotPos: t.slotPos, queueOffset: t.offset, need: t.need, logEnd: t.log.end}
 }
 
 func (t *Timer) note(p progress) error {
@@ -115,7 +115,7 @@ func (t *Timer) flush(p progress, logEnd, read int64, starts []int64, names bool
 			return err
 		}
 		t.snapMs = nowMs
-	} else if len(runs) > 0 {
+	} else if len(runs) > 0 || t.wheelUnsynced {
 		for _, r := range runs {
 			if _, err := t.wheelF.WriteAt(r.b, r.off); err != nil {
 				return err
@@ -125,6 +125,7 @@ func (t *Timer) flush(p progress, logEnd, read int64, starts []int64, names bool
 			t.broken = err
 			return err
 		}
+		t.wheelUnsynced = false
 	}
 	c := t.ckpt
 	c.ReadTime, c.QueueOffset, c.MasterQueueOffset = read, p.queueOffset, p.queueOffset

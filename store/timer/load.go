@@ -77,8 +77,15 @@ func (t *Timer) load(o Origin) error {
 	t.offset = min(ckpt.QueueOffset, max(ckpt.MasterQueueOffset, 0))
 	if p, ok, err := readProgress(fsys, root); err != nil {
 		return err
-	} else if ok && known && p.need <= o.LogEnd && p.readTime >= read && p.queueOffset >= t.offset {
-		read, t.slotPos, t.offset, t.need = p.readTime, p.slotPos, p.queueOffset, p.need
+	} else if ok && p.need <= o.LogEnd && p.queueOffset >= t.offset && p.logEnd >= ckpt.LogFlushed {
+		whole, err := t.log.reaches(ckpt.LogFlushed, p.logEnd)
+		if err != nil {
+			return err
+		}
+		if whole {
+			known = true
+			read, t.slotPos, t.offset, t.need = p.readTime, p.slotPos, p.queueOffset, p.need
+		}
 	}
 	t.read = t.cfg.Rules.Floor(read)
 	if t.read != read {
@@ -138,6 +145,18 @@ func readProgress(fsys vfs.FS, root string) (p progress, ok bool, err error) {
 	}
 	p, ok = decodeProgress(b)
 	return p, ok, nil
+}
+
+// reaches reports whether there are units without a gap from one position to another.
+func (l *files) reaches(from, to int64) (bool, error) {
+	if to > l.end || from < l.min() || from%int64(l.size)%UnitSize != 0 {
+		return to <= from, nil
+	}
+	end, err := l.scan(l.size.next(from), to, func(int64, Unit) bool { return true })
+	if err != nil {
+		return false, fmt.Errorf("cannot recover timer log: %w", err)
+	}
+	return end >= to, nil
 }
 
 // grow gives a last file that a crash left short its length.
@@ -276,7 +295,9 @@ func eachPage(f vfs.File, call func(off int64, b []byte)) error {
 		if _, err := f.ReadAt(buf[:n], off); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		call(off, buf[:n])
+		if !allZero(buf[:n]) {
+			call(off, buf[:n])
+		}
 		off += n
 	}
 	return nil
@@ -327,6 +348,13 @@ func (t *Timer) replay(from int64, usable, known bool, o Origin) error {
 		}
 	}
 	from = l.size.next(max(from, l.min()))
+	// A process that was killed has written what no sync of this one would know.
+	for _, start := range l.starts {
+		if start+int64(l.size) > from {
+			l.unsynced = append(l.unsynced, start)
+		}
+	}
+	l.names, t.wheelUnsynced = true, true
 	resume := o.LogEnd
 	if o.PhysAt != nil && known {
 		at, err := o.PhysAt(t.offset)

@@ -1,6 +1,9 @@
 package timer
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 const (
 	// Slots is the number of slots of a wheel, whatever the precision: 14 days of seconds.
@@ -225,13 +228,17 @@ func (w *Wheel) redirty(runs []run) {
 }
 
 func allZero(b []byte) bool {
-	for _, c := range b {
-		if c != 0 {
+	for len(b) > 0 {
+		n := min(len(b), len(zeros))
+		if !bytes.Equal(b[:n], zeros[:n]) {
 			return false
 		}
+		b = b[n:]
 	}
 	return true
 }
+
+var zeros [4096]byte
 
 // copyAll copies the pages in memory, and lets those go that hold nothing to come.
 func (w *Wheel) copyAll() []run {

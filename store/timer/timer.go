@@ -72,10 +72,12 @@ type Timer struct {
 	ckptF    vfs.File
 	progF    vfs.File
 	ckpt     Checkpoint
-	broken   error // a sync failed: no checkpoint any more
-	snapMs   int64
-	saved    int64 // version of the metrics that was saved
-	found    []string
+	// wheelUnsynced: the wheel's file holds what a process before has written.
+	wheelUnsynced bool
+	broken        error // a sync failed: no checkpoint any more
+	snapMs        int64
+	saved         int64 // version of the metrics that was saved
+	found         []string
 }
 
 // undo is how a slot was before a batch.
@@ -103,7 +105,8 @@ func (t *Timer) Judge(items []Item, nowMs int64) {
 			k++
 		}
 		it.Known = k < len(t.known) && t.known[k] == it.Phys
-		it.Due = !it.Known && t.cfg.Rules.Due(it.Out, nowMs)
+		// While its slot is still to be read it goes there: cancellations of it do too.
+		it.Due = !it.Known && t.cfg.Rules.Due(it.Out, nowMs) && it.Out < t.oldest()
 	}
 }
 

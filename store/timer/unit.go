@@ -87,11 +87,15 @@ func DecodeUnit(b []byte) (Unit, error) {
 	case magic&^magicMask != 0:
 		return Unit{}, &UnitError{What: fmt.Sprintf("magic %#x", uint32(magic))}
 	}
-	return Unit{
+	u := Unit{
 		Prev: int64(be.Uint64(b[4:])), Magic: magic, WriteTime: int64(be.Uint64(b[16:])), Delay: int32(be.Uint32(b[24:])),
 		Phys: int64(be.Uint64(b[28:])), Size: int32(be.Uint32(b[36:])), TopicHash: int32(be.Uint32(b[40:])),
 		Reserved: int64(be.Uint64(b[44:])),
-	}, nil
+	}
+	if u.Size <= 0 || u.Phys < 0 { // the second half of a unit that was torn is zero
+		return Unit{}, &UnitError{What: fmt.Sprintf("its message is at %d with %d bytes", u.Phys, u.Size)}
+	}
+	return u, nil
 }
 
 // appendBlank appends the mark that says that the remaining bytes of a file are empty.

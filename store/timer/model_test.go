@@ -1,0 +1,332 @@
+package timer
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"mqx/internal/vfs"
+)
+
+// sent is a message of the model's timer topic, or a copy that was delivered.
+type sent struct {
+	phys, end int64
+	out       int64
+	key       string
+	cancels   string
+	at        int64 // when it was sent
+	copyOf    int   // index of what was delivered, -1 for a message of the topic
+}
+
+// world is a commit log, a topic and a broker around a Timer, all as simple as can be.
+type world struct {
+	t        *rapid.T
+	fs       *vfs.Mem
+	rules    Rules
+	snaps    bool
+	tm       *Timer
+	now      int64
+	log      []sent // all that lies in the commit log, by position
+	end      int64
+	flushed  int64
+	needed   int64
+	lossy    bool // the power has failed: what was delivered may come again
+	maxNow   int64
+	back     bool // the clock was set back
+	cancelAt map[string]int64
+}
+
+func (w *world) topic() []int {
+	var ids []int
+	for i, m := range w.log {
+		if m.copyOf < 0 {
+			ids = append(ids, i)
+		}
+	}
+	return ids
+}
+
+func (w *world) append(m sent) int64 {
+	m.phys, m.end = w.end, w.end+100
+	w.end = m.end
+	w.log = append(w.log, m)
+	return m.end
+}
+
+func (w *world) open() {
+	ids := w.topic()
+	tm, err := Open(Config{
+		FS: w.fs, Root: "/s", FileBytes: 20 * UnitSize, Rules: w.rules, Snapshots: w.snaps, SnapshotEveryMs: 2000,
+		Logger: slog.New(slog.DiscardHandler),
+	}, Origin{
+		NowMs: w.now, LogEnd: w.end, QueueMin: 0, QueueMax: int64(len(ids)),
+		PhysAt: func(off int64) (int64, error) {
+			if off >= int64(len(ids)) {
+				return w.end, nil
+			}
+			return w.log[ids[off]].phys, nil
+		},
+		OffsetOf: func(phys int64) (int64, bool) {
+			for off, i := range ids {
+				if w.log[i].phys == phys {
+					return int64(off), true
+				}
+			}
+			return 0, false
+		},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.tm = tm
+}
+
+func (w *world) at(phys int64) (int, bool) {
+	for i, m := range w.log {
+		if m.phys == phys {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (w *world) deliver(i int) {
+	m := w.log[i]
+	if w.now < m.out+w.rules.PrecisionMs {
+		w.t.Fatalf("message %d of slot %d was delivered at %d", i, m.out, w.now)
+	}
+	w.needed = w.append(sent{copyOf: i, out: m.out, key: m.key})
+}
+
+// takeUp is what the broker does with the topic.
+func (w *world) takeUp() {
+	ids := w.topic()
+	from := w.tm.Offset()
+	if from > int64(len(ids)) {
+		w.t.Fatalf("the timer is at %d of %d", from, len(ids))
+	}
+	var items []Item
+	for _, i := range ids[from:] {
+		m := w.log[i]
+		items = append(items, Item{Phys: m.phys, Size: 100, Out: m.out, Topic: "T", TopicHash: 1, Delete: m.cancels != ""})
+	}
+	w.tm.Judge(items, w.now)
+	for k, it := range items {
+		if it.Due && !it.Delete {
+			w.deliver(ids[from:][k])
+		}
+	}
+	if err := w.tm.Add(items, w.now); err != nil {
+		w.t.Fatal(err)
+	}
+	w.tm.TakenUp(int64(len(ids)), w.needed)
+	w.note()
+}
+
+func (w *world) note() {
+	if err := w.tm.Note(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// work is a round of the broker's service; stop ends it in the middle of a slot.
+func (w *world) work(stop int) {
+	w.tm.TurnBack(w.now)
+	w.takeUp()
+	for {
+		slot, ok := w.tm.NextDue(w.now)
+		if !ok {
+			return
+		}
+		d, err := w.tm.OpenSlot(slot)
+		if err != nil || d.Lost > 0 {
+			w.t.Fatalf("%+v %v", d, err)
+		}
+		gone := map[string]bool{}
+		for _, e := range d.Cancels {
+			if i, ok := w.at(e.Phys); ok {
+				gone[w.log[i].cancels] = true
+			}
+		}
+		for {
+			chunk, err := d.Next()
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if chunk == nil {
+				break
+			}
+			for _, e := range chunk {
+				i, ok := w.at(e.Phys)
+				switch {
+				case !ok:
+					w.t.Fatalf("no message at %d", e.Phys)
+				case e.Rolls():
+					m := w.log[i]
+					m.copyOf = -1
+					w.log[i].key += "'" // it goes on as another one
+					w.log[i].out = 0
+					w.log[i].copyOf = -2
+					w.needed = w.append(m)
+					w.log[i].copyOf = -1
+					w.log[i].cancels = "-"
+				case !gone[w.log[i].key]:
+					w.deliver(i)
+				}
+				w.tm.Delivered(slot, e.Pos, w.needed)
+				w.note()
+				if stop--; stop == 0 {
+					return
+				}
+			}
+		}
+		w.tm.Passed(slot, w.needed)
+		w.note()
+		w.takeUp() // what rolled
+	}
+}
+
+func (w *world) flush(orderly bool) {
+	err := w.tm.Flush(w.now, orderly, func(need int64) error { w.flushed = w.end; return nil })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// cut ends the log at a position that was not durable.
+func (w *world) cut(at int64) {
+	for len(w.log) > 0 && w.log[len(w.log)-1].end > at {
+		w.log = w.log[:len(w.log)-1]
+	}
+	w.end = 0
+	if n := len(w.log); n > 0 {
+		w.end = w.log[n-1].end
+	}
+	w.needed = min(w.needed, w.end)
+}
+
+func (w *world) check() {
+	count := map[string]int{}
+	for _, m := range w.log {
+		if m.copyOf >= 0 {
+			count[m.key]++
+		}
+	}
+	for i, m := range w.log {
+		if m.copyOf >= 0 || m.cancels != "" {
+			continue
+		}
+		n := count[m.key]
+		cancelled := false
+		for _, c := range w.log {
+			// A cancellation counts that came before its slot was due.
+			if c.copyOf < 0 && c.cancels == m.key && c.at < m.out+w.rules.PrecisionMs && !w.back {
+				cancelled = true
+			}
+		}
+		switch {
+		case w.back:
+			if n == 0 && w.cancelAt[m.key] == 0 {
+				w.t.Fatalf("message %d (%s) was never delivered", i, m.key)
+			}
+		case cancelled && n > 0 && !w.lossy:
+			w.t.Fatalf("message %d (%s) was cancelled and delivered", i, m.key)
+		case !cancelled && n == 0:
+			w.t.Fatalf("message %d (%s, %d) was never delivered", i, m.key, m.out)
+		}
+		if n > 1 && !w.lossy {
+			w.t.Fatalf("message %d (%s) was delivered %d times", i, m.key, n)
+		}
+	}
+}
+
+// The timer against a list: whatever is sent, cancelled, stopped, killed, cut by a power failure, and whatever the clock
+// does, no message comes early, none is lost, none comes twice but after a power failure, none that was cancelled in time.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := &world{
+			t: rt, fs: vfs.NewMem(), now: 1_800_000_000_000 + rapid.Int64Range(0, 3000).Draw(rt, "start"),
+			rules:    NewRules(rapid.SampledFrom([]int{100, 200, 500, 1000}).Draw(rt, "precision"), rapid.SampledFrom([]int{6, 30, 1 << 30}).Draw(rt, "window")),
+			snaps:    rapid.Bool().Draw(rt, "snapshots"),
+			cancelAt: map[string]int64{},
+		}
+		if err := w.fs.MkdirAll("/s"); err != nil {
+			rt.Fatal(err)
+		}
+		steps := rapid.Bool().Draw(rt, "clock steps")
+		w.open()
+		n := 0
+		send := func(cancels string, out int64) {
+			n++
+			w.append(sent{out: out, key: fmt.Sprint("K", n), cancels: cancels, at: w.now, copyOf: -1})
+		}
+		actions := map[string]func(*rapid.T){
+			"send": func(rt *rapid.T) {
+				for range rapid.IntRange(1, 8).Draw(rt, "n") {
+					send("", w.rules.OutTime(w.now+rapid.Int64Range(1, 40*w.rules.PrecisionMs).Draw(rt, "delay")))
+				}
+			},
+			"cancel": func(rt *rapid.T) {
+				ids := w.topic()
+				if len(ids) == 0 {
+					return
+				}
+				m := w.log[ids[rapid.IntRange(0, len(ids)-1).Draw(rt, "which")]]
+				if m.cancels == "" && m.out+1 > w.now {
+					w.cancelAt[m.key] = w.now
+					send(m.key, m.out)
+				}
+			},
+			"work":    func(*rapid.T) { w.work(0) },
+			"partly":  func(rt *rapid.T) { w.work(rapid.IntRange(1, 5).Draw(rt, "n")); w.reopen(rt) },
+			"flush":   func(*rapid.T) { w.flush(false) },
+			"advance": func(rt *rapid.T) { w.now += rapid.Int64Range(1, 12*w.rules.PrecisionMs).Draw(rt, "ms") },
+			"restart": func(rt *rapid.T) { w.reopen(rt) },
+			"power": func(rt *rapid.T) {
+				at := w.flushed
+				if w.end > at {
+					at = rapid.Int64Range(at, w.end).Draw(rt, "cut")
+				}
+				w.fs = w.fs.PowerLoss(rapid.Uint64().Draw(rt, "seed"))
+				w.cut(at)
+				w.flushed = min(w.flushed, w.end)
+				w.lossy = true
+				w.open()
+			},
+		}
+		if steps { // and no power failures: the two together are not judged here
+			delete(actions, "power")
+			actions["set back"] = func(rt *rapid.T) {
+				w.now -= rapid.Int64Range(1, 60*w.rules.PrecisionMs).Draw(rt, "ms")
+				w.back = true
+			}
+		}
+		rt.Repeat(actions)
+		for range 100 {
+			w.now += 3 * w.rules.PrecisionMs
+			w.work(0)
+		}
+		if n := w.tm.Num(); n != 0 {
+			rt.Fatalf("%d messages are left", n)
+		}
+		w.check()
+		if err := w.tm.Close(); err != nil {
+			rt.Fatal(err)
+		}
+	})
+}
+
+// reopen stops in order, or is killed.
+func (w *world) reopen(rt *rapid.T) {
+	if rapid.Bool().Draw(rt, "orderly") {
+		w.flush(true)
+		if err := w.tm.Close(); err != nil {
+			rt.Fatal(err)
+		}
+	} else {
+		w.fs = w.fs.KillUnsynced()
+	}
+	w.open()
+}
