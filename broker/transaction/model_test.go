@@ -18,7 +18,6 @@ type modelHalf struct {
 	key     string
 	ended   bool    // its producer was told so
 	durable bool    // ... and an op message says so
-	checks  int     // questions so far, as its newest copy counts them
 	gone    bool    // given up
 	at      []int64 // its half message and the copies of it
 	open    bool    // an end has begun
