@@ -30,7 +30,7 @@ func (r *running) waitRecords(topic string, q int32, n int) []message.Record {
 	r.t.Helper()
 	waitFor(r.t, topic, func() bool { return r.store.MaxOffset(topic, q) >= int64(n) })
 	var out []message.Record
-	for off := int64(0); off < r.store.MaxOffset(topic, q); off++ {
+	for off := range r.store.MaxOffset(topic, q) {
 		units, err := r.store.Units(topic, q, off, 1)
 		if err != nil || len(units) != 1 {
 			r.t.Fatalf("%v %v", units, err)

@@ -35,6 +35,8 @@ type LoadConfig struct {
 	// WaitStore is the WAIT property of the messages: true, as clients send it, asks for
 	// an answer when the message is as safe as the broker is configured to make it.
 	WaitStore bool
+	// DelayLevel delays each message by a level of the broker's table, 0 by none. Reading back waits a minute longer then.
+	DelayLevel int
 	// Verify reads back what was produced, or checks the numbers of what is consumed.
 	Verify bool
 	// Progress is called about once a second from one goroutine, if set.
@@ -100,6 +102,8 @@ func (c *LoadConfig) setDefaults(kind string) error {
 		return fmt.Errorf("%d connections, 1 to %d are possible", c.Connections, maxLoadConnections)
 	case c.Batch < 1 || c.Batch > maxBatch:
 		return fmt.Errorf("batch of %d, 1 to %d are possible", c.Batch, maxBatch)
+	case c.DelayLevel < 0 || c.DelayLevel > 0 && c.Batch > 1:
+		return fmt.Errorf("delay level %d with a batch of %d: levels begin at 1, and a batch cannot be delayed", c.DelayLevel, c.Batch)
 	case int64(c.BodySize)*int64(c.Batch) > 15<<20 && kind == kindProduce:
 		return fmt.Errorf("%d bodies of %d bytes do not fit a frame", c.Batch, c.BodySize)
 	}

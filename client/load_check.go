@@ -124,6 +124,9 @@ var dispatchGrace = 30 * time.Second
 // acknowledged messages were found or dispatchGrace is over.
 func readBack(ctx context.Context, c *core, cfg *LoadConfig, brokers []*loadBroker, book *ledger, report *LoadReport) error {
 	deadline := time.Now().Add(dispatchGrace)
+	if cfg.DelayLevel > 0 {
+		deadline = deadline.Add(time.Minute)
+	}
 	for {
 		if err := readOn(ctx, c, cfg, brokers, book); err != nil {
 			return err

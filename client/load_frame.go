@@ -106,7 +106,11 @@ func newSendPlan(cfg *LoadConfig, group string, q remoting.MessageQueue) (*sendP
 	}
 	h.BName = q.BrokerName
 	props := func(n int) []byte {
-		return message.AppendProperty(message.AppendProperty(nil, message.PropUniqKey, string(keyMark(n))), message.PropWait, wait)
+		p := message.AppendProperty(message.AppendProperty(nil, message.PropUniqKey, string(keyMark(n))), message.PropWait, wait)
+		if cfg.DelayLevel > 0 {
+			p = message.AppendProperty(p, message.PropDelay, strconv.Itoa(cfg.DelayLevel))
+		}
+		return p
 	}
 	marks := [][]byte{bornMark, keyMark(0)}
 	h.Properties = string(props(0))

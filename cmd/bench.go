@@ -31,6 +31,7 @@ type benchOptions struct {
 	inFlight    int
 	size        sizeFlag
 	batch       int
+	delayLevel  int
 	count       int64
 	duration    time.Duration
 	warmup      time.Duration
@@ -123,6 +124,7 @@ func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
 		switch kind {
 		case "produce":
 			f.IntVar(&o.batch, "batch", 1, "messages in a request")
+			f.IntVar(&o.delayLevel, "delay-level", 0, "delay each message by this level of the broker's table; levels of up to a minute can be read back")
 		case "consume":
 			f.IntVar(&o.batch, "batch", 32, "messages asked for in a request")
 			f.BoolVar(&o.verify, "verify", false, "check the numbers that mqx bench produce wrote")
@@ -262,7 +264,7 @@ func isBrokerName(text string) bool { return !strings.Contains(text, ":") }
 func (o *benchOptions) load(a *app, cfg client.Config, run int, h *history) client.LoadConfig {
 	return client.LoadConfig{
 		Config: cfg, Brokers: o.brokers, Topics: o.topics, Queues: o.queues,
-		InFlight: o.inFlight, Connections: o.connections, BodySize: int(o.size), Batch: o.batch,
+		InFlight: o.inFlight, Connections: o.connections, BodySize: int(o.size), Batch: o.batch, DelayLevel: o.delayLevel,
 		Count: o.count, Duration: o.duration, Warmup: o.warmup, WaitStore: o.waitStore, Verify: o.verify,
 		Progress: func(p client.LoadProgress) {
 			phase := ""

@@ -50,8 +50,10 @@ func TestDeliver(t *testing.T) {
 		rec.SysFlag != message.TransactionCommit || string(rec.Properties) != "DELAY\x013\x02REAL_TOPIC\x01T\x02REAL_QID\x017\x02" {
 		t.Errorf("%+v %v", rec, err)
 	}
-	for _, props := range []string{"", "REAL_TOPIC\x01T\x02", "REAL_QID\x017\x02", "REAL_TOPIC\x01T\x02REAL_QID\x01x\x02", "REAL_TOPIC\x01T\x02REAL_QID\x01-1\x02",
-		"REAL_TOPIC\x01RMQ_SYS_TRANS_HALF_TOPIC\x02REAL_QID\x010\x02", "REAL_TOPIC\x01SCHEDULE_TOPIC_XXXX\x02REAL_QID\x010\x02"} {
+	for _, props := range []string{
+		"", "REAL_TOPIC\x01T\x02", "REAL_QID\x017\x02", "REAL_TOPIC\x01T\x02REAL_QID\x01x\x02", "REAL_TOPIC\x01T\x02REAL_QID\x01-1\x02",
+		"REAL_TOPIC\x01RMQ_SYS_TRANS_HALF_TOPIC\x02REAL_QID\x010\x02", "REAL_TOPIC\x01SCHEDULE_TOPIC_XXXX\x02REAL_QID\x010\x02",
+	} {
 		if _, err := Deliver(wait(props)); err == nil {
 			t.Errorf("%q is delivered", props)
 		}
