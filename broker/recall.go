@@ -140,7 +140,8 @@ func (b *Broker) handleTimerCheckpoint(r *server.Request) {
 		return
 	}
 	p := newReply(remoting.RespSuccess, "")
-	p.cmd.Body = b.timers.t.Checkpoint().Append(nil)
+	c := b.timers.t.Checkpoint()
+	p.cmd.Body = c.Append(nil)
 	p.to(r)
 }
 

@@ -268,8 +268,8 @@ func TestTimerStopAndStart(t *testing.T) {
 				return info["timerOffsetBehind"] == "0" && info["timerCongestNum"] == "0" && m.Topics["T"].Count == 0
 			})
 			waitFor(t, "the checkpoint", func() bool {
-				body := r.ok(remoting.ReqGetTimerCheckPoint, nil, nil).Body
-				return len(body) == 56 && bytes.Equal(body, r.timers.t.Checkpoint().Append(nil))
+				body, c := r.ok(remoting.ReqGetTimerCheckPoint, nil, nil).Body, r.timers.t.Checkpoint()
+				return len(body) == 56 && bytes.Equal(body, c.Append(nil))
 			})
 			body := string(r.ok(remoting.ReqGetTimerMetrics, nil, nil).Body)
 			if !strings.HasPrefix(body, `{"dataVersion":{"counter":`) || !strings.Contains(body, `"timingCount":{"T":{"count":0,"timeStamp":`) {

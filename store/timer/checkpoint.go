@@ -37,7 +37,7 @@ func (c *Checkpoint) fields() [7]*int64 {
 }
 
 // Append appends the bytes of the checkpoint.
-func (c Checkpoint) Append(dst []byte) []byte {
+func (c *Checkpoint) Append(dst []byte) []byte {
 	for _, f := range c.fields() {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(*f))
 	}

@@ -224,9 +224,9 @@ func snapshots(fsys vfs.FS, root string) ([]int64, error) {
 	return out, nil
 }
 
-// Expire removes files of the timer log whose messages are no longer in the commit log, which begins at min. The newest
+// Expire removes files of the timer log whose messages are no longer in the commit log, which begins at logMin. The newest
 // file stays, and files that a waiting slot needs do too.
-func (t *Timer) Expire(min int64) error {
+func (t *Timer) Expire(logMin int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	removed := false
@@ -236,7 +236,7 @@ func (t *Timer) Expire(min int64) error {
 		if err != nil && isIO(err) {
 			return fmt.Errorf("cannot expire timer log: %w", err)
 		}
-		if err != nil || u.Phys >= min {
+		if err != nil || u.Phys >= logMin {
 			break
 		}
 		if err := t.log.remove(0); err != nil {

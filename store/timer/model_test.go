@@ -33,7 +33,6 @@ type world struct {
 	flushed  int64
 	needed   int64
 	lossy    bool // the power has failed: what was delivered may come again
-	maxNow   int64
 	back     bool // the clock was set back
 	cancelAt map[string]int64
 }

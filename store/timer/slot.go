@@ -191,7 +191,7 @@ func (w *Wheel) takeDirty() []run {
 		if p == nil {
 			continue
 		}
-		for j := 0; j < pageSlots; j++ {
+		for j := range pageSlots {
 			word, mask := bit(j)
 			if p.dirty[word]&mask == 0 {
 				continue

@@ -213,4 +213,5 @@ func (v *View) openLog() (*files, error) {
 // readOnly opens for reading whatever is asked for.
 type readOnly struct{ vfs.FS }
 
+// OpenFile opens a file for reading.
 func (r readOnly) OpenFile(name string, _ int) (vfs.File, error) { return r.Open(name) }
