@@ -35,9 +35,11 @@ func (w *walker) skip(off int64, why error, rec message.View) (next int64, err e
 	}
 	b := Break{Kind: BreakRot, From: off, To: next, Path: w.file.Path, Err: why, Record: rec}
 	if next >= 0 {
-		if w.wasWritten(off) {
+		written, again := w.wasWritten(off)
+		if written {
 			return off, nil
 		}
+		b.Record = again // the bytes of the first reading are gone
 		return next, w.found(b)
 	}
 	if s.tornTo == off && errors.Is(why, errZeros) {
@@ -51,14 +53,19 @@ func (w *walker) skip(off int64, why error, rec message.View) (next int64, err e
 
 // wasWritten reads a broken place once more, after a whole record was seen behind it: a broker that is running may have
 // been writing the one while it was read, and has written it before the other. It happens once at a place.
-func (w *walker) wasWritten(off int64) bool {
-	if w.again == off {
-		return false
-	}
-	w.again = off
+// When it is broken still, rec is the record if only its checksum is wrong.
+func (w *walker) wasWritten(off int64) (written bool, rec message.View) {
 	w.r.win = nil
 	v, next, why, err := w.record(off)
-	return err == nil && why == nil && (v != nil || next > off)
+	switch {
+	case err != nil:
+		return false, nil
+	case why != nil:
+		return false, v
+	}
+	seen := w.again == off
+	w.again = off
+	return !seen && (v != nil || next > off), nil
 }
 
 // scanner searches the bytes behind a broken place for the next whole record: right magic and size, right body, carrying
