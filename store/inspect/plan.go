@@ -374,6 +374,16 @@ func (b *planner) rest() {
 	for _, x := range v.breaks {
 		b.index = b.index || x.entries
 	}
+	b.indexStep()
+	if v.ckptWrong || (b.logDone && v.hasCkpt) {
+		b.add(&Step{Kind: StepCheckpoint, File: nameCheckpoint, What: "write a checkpoint that claims nothing", Bytes: 4096})
+	}
+	b.planIsOver()
+}
+
+// indexStep adds the building of the index, if it is needed.
+func (b *planner) indexStep() {
+	v := b.v
 	if b.index {
 		entries := v.index.mu.keyed * 3
 		files := entries/int64(max(b.plan.Entries-1, 1)) + 1
@@ -382,12 +392,9 @@ func (b *planner) rest() {
 			What: fmt.Sprintf("build the index from the log, in files of %d slots and %d entries", b.plan.Slots, b.plan.Entries),
 		})
 	}
-	if v.ckptWrong || (b.logDone && v.hasCkpt) {
-		b.add(&Step{Kind: StepCheckpoint, File: nameCheckpoint, What: "write a checkpoint that claims nothing", Bytes: 4096})
-	}
-	b.planIsOver()
 }
 
+// planIsOver brings the steps into their order, each once.
 func (b *planner) planIsOver() {
 	slices.SortStableFunc(b.plan.Steps, func(x, y *Step) int {
 		return cmp.Or(

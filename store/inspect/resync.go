@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"mqx/internal/vfs"
@@ -29,6 +30,7 @@ var magicHead = []byte{0xDA, 0xA3, 0x20}
 // walk goes on at the record. When there is none the walk ends (-1): with EndTorn, or with EndOfData when there is
 // nothing but zeros.
 func (w *walker) skip(off int64, why error, rec message.View) (next int64, err error) {
+	rec = slices.Clone(rec) // the window may move
 	s := &scanner{w: w, from: off, pos: off, tornTo: off}
 	if next, err = s.next(); err != nil {
 		return 0, err

@@ -178,8 +178,8 @@ func (w *logWorker) broken(b Break) {
 	if b.Kind == BreakTorn {
 		x.kind = FindLogTorn
 	}
-	if b.Record != nil {
-		x.heads = append(x.heads, headOf(b.Record, b.From))
+	if rec, err := message.ParseView(b.Record, message.DecodeOptions{}); err == nil {
+		x.heads = append(x.heads, headOf(rec, b.From))
 	}
 	w.p.breaks = append(w.p.breaks, x)
 }

@@ -1,0 +1,67 @@
+package cmd
+
+import (
+	"github.com/spf13/cobra"
+
+	"mqx/store/inspect"
+)
+
+func newStoreRebuildCmd(a *app) *cobra.Command {
+	return asGroup(&cobra.Command{Use: "rebuild", Short: "Build one part of a store again from the rest"},
+		rebuildCmd(a, inspect.RebuildQueue, "queue DIR [TOPIC [QUEUE]]", "Build consume queues from the log", `  mqx store rebuild queue ~/store --yes
+  mqx store rebuild queue ~/store ORDERS 3 --yes`, "[TOPIC]", "[QUEUE]"),
+		rebuildCmd(a, inspect.RebuildIndex, "index DIR", "Build the key index from the log", `  mqx store rebuild index ~/store --yes`),
+		rebuildCmd(a, inspect.RebuildTopics, "topics DIR", "Make topics.json from the queues and the log", `  mqx store rebuild topics ~/store --yes`),
+		rebuildCmd(a, inspect.RebuildOffsets, "offsets DIR", "Bring consumer offsets into the range of their queues, or from the backup", `  mqx store rebuild offsets ~/store --confirm store`),
+	)
+}
+
+func rebuildCmd(a *app, part inspect.RebuildPart, use, short, example string, more ...string) *cobra.Command {
+	o := &repairOptions{}
+	c := &cobra.Command{
+		Use: use, Short: short, Example: example, Args: exactArgs(append([]string{"DIR"}, more...)...),
+		RunE: func(c *cobra.Command, args []string) error { return runStoreRebuild(a, c, o, part, args) },
+	}
+	o.add(c, part == inspect.RebuildOffsets)
+	return c
+}
+
+func runStoreRebuild(a *app, c *cobra.Command, o *repairOptions, part inspect.RebuildPart, args []string) error {
+	dir := args[0]
+	if a.global.readOnly {
+		return failf(ExitDenied, "cannot rebuild in store %q: refused by --read-only", dir)
+	}
+	ctx, cancel := a.deadline(c, false)
+	defer cancel()
+	bar := newProgressLine(a, "verify")
+	var shown *inspect.RepairPlan
+	err := inspect.Rebuild(ctx, dir, part, args[1:], inspect.RepairOptions{
+		Open: inspect.Options{IndexSlots: o.slots}, Verify: o.verify.options(bar), Plan: o.planOptions(),
+		Agree: func(r *inspect.Report, p *inspect.RepairPlan) error {
+			bar.end()
+			shown = p
+			if o.safety.planOnly() {
+				return errPlanOnly
+			}
+			o.show(a, dir, p, r == nil)
+			return o.agree(a, dir, p)
+		},
+		Apply: inspect.ApplyOptions{OnStep: func(_ int, s *inspect.Step) { a.note("%s", s.What) }},
+	})
+	bar.end()
+	if err != nil && err != errPlanOnly { //nolint:errorlint // is handed through as it is
+		return repairFailure(dir, a.withTimeout(ctx, err))
+	}
+	if shown == nil {
+		shown = &inspect.RepairPlan{}
+	}
+	if rowsErr := o.rows(a, shown.Steps); rowsErr != nil {
+		return rowsErr
+	}
+	if err != nil && o.safety.exitCode && len(shown.Steps) > 0 {
+		return silentError{ExitCheckFailed}
+	}
+	return nil
+}
+
+var errPlanOnly = failf(ExitOK, "only the plan was asked for")

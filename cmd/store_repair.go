@@ -1,0 +1,231 @@
+package cmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/internal/render"
+	"mqx/store"
+	"mqx/store/inspect"
+)
+
+var storeStepSchema = render.Schema{Kind: "StoreRepairList", Name: "step", Fields: []render.Field{
+	{Name: "step", Doc: "what is done; docs/store.md lists the steps"},
+	{Name: "file", Whole: true, Doc: "name in the directory"},
+	{Name: "done", Kind: render.Bool, Doc: "it has been done"},
+	{Name: "destructive", Kind: render.Bool, Doc: "something is lost that does not follow from the rest"},
+	{Name: "messages", Kind: render.Int, Doc: "messages that are lost"},
+	{Name: "what", Whole: true, Doc: "what is done"},
+}}
+
+// repairOptions are the flags of mqx store repair and rebuild.
+type repairOptions struct {
+	verify  verifyFlags
+	output  outputFlags
+	safety  safetyFlags
+	slots   int32
+	entries int32
+	unit    int64
+	copyTo  string
+}
+
+func (o *repairOptions) add(c *cobra.Command, destructive bool) {
+	o.verify.add(c)
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		f.Int32Var(&o.slots, "index-slots", 0, "maxHashSlotNum of new index files, when no old one tells")
+		f.Int32Var(&o.entries, "index-entries", 0, "maxIndexNum of new index files, when no old one tells")
+		f.Int64Var(&o.unit, "consumequeue-file-size", 0, "mappedFileSizeConsumeQueue in bytes, when no queue file tells")
+	})
+	o.output.add(c)
+	o.safety.addAnswers(c, destructive)
+	o.safety.addDry(c)
+	c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+}
+
+func newStoreRepairCmd(a *app) *cobra.Command {
+	o := &repairOptions{}
+	c := &cobra.Command{
+		Use:   "repair DIR",
+		Short: "Mend what verify finds, so that Apache's broker and mqx start on it",
+		Long: `Shows the plan, asks, and does it. What only follows from the rest is built again;
+what cannot be read is kept in mqx/salvage and cut, or replaced by a placeholder that
+keeps its queue offset. What needs no repair is not touched. Every step is noted in
+mqx/repair.json: the same command goes on where one was interrupted.`,
+		Example: `  mqx store repair ~/store --dry-run
+  mqx store repair ~/store --yes                 # where everything can be derived
+  mqx store repair ~/store --confirm store       # where something is lost
+  mqx store repair /mnt/suspect/store --copy-to /data/store --confirm store`,
+		Args: exactArgs("DIR"),
+		RunE: func(c *cobra.Command, args []string) error { return runStoreRepair(a, c, o, args[0]) },
+	}
+	o.add(c, true)
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		f.StringVar(&o.copyTo, "copy-to", "", "copy the directory there and repair the copy: DIR is only read")
+	})
+	return c
+}
+
+func (o *repairOptions) planOptions() inspect.PlanOptions {
+	return inspect.PlanOptions{IndexSlots: o.slots, IndexEntries: o.entries, QueueFileBytes: o.unit}
+}
+
+func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) error {
+	ctx, cancel := a.deadline(c, false)
+	defer cancel()
+	if a.global.readOnly {
+		return failf(ExitDenied, "cannot repair store %q: refused by --read-only", dir)
+	}
+	if o.copyTo != "" && !o.safety.planOnly() {
+		bar := newProgressLine(a, "copy")
+		bad, err := inspect.Copy(ctx, dir, o.copyTo, inspect.CopyOptions{OnProgress: bar.set})
+		bar.end()
+		if err != nil {
+			return repairFailure(dir, err)
+		}
+		if bad > 0 {
+			a.warn("%d bytes could not be read and are zeros in the copy", bad)
+		}
+		dir = o.copyTo
+	}
+	if o.safety.planOnly() {
+		return o.plan(ctx, a, dir)
+	}
+	bar := newProgressLine(a, "verify")
+	var done []*inspect.Step
+	r, err := inspect.Repair(ctx, dir, inspect.RepairOptions{
+		Open: inspect.Options{IndexSlots: o.slots}, Verify: o.verify.options(bar), Plan: o.planOptions(),
+		Agree: func(r *inspect.Report, p *inspect.RepairPlan) error {
+			bar.end()
+			o.show(a, dir, p, r == nil)
+			if err := o.agree(a, dir, p); err != nil {
+				return err
+			}
+			done = append(done, p.Steps...)
+			return nil
+		},
+		OnReport: func(*inspect.Report) { bar.end() },
+		Apply:    inspect.ApplyOptions{OnStep: func(_ int, s *inspect.Step) { a.note("%s", s.What) }},
+	})
+	bar.end()
+	if err != nil {
+		return repairFailure(dir, a.withTimeout(ctx, err))
+	}
+	if err := o.rows(a, done); err != nil {
+		return err
+	}
+	a.noteReport(r)
+	if r.Damaged() {
+		for _, f := range r.Findings {
+			if !f.Note {
+				a.warn("not mended: %s: %s", f.File, f.What)
+			}
+		}
+		return silentError{ExitCheckFailed}
+	}
+	return nil
+}
+
+// plan shows what would be done.
+func (o *repairOptions) plan(ctx context.Context, a *app, dir string) error {
+	d, err := inspect.Open(dir, inspect.Options{IndexSlots: o.slots})
+	if err != nil {
+		return storeFailure(dir, err)
+	}
+	defer func() { _ = d.Close() }()
+	bar := newProgressLine(a, "verify")
+	r, err := inspect.Verify(ctx, d, o.verify.options(bar))
+	bar.end()
+	if err != nil {
+		return storeFailure(dir, a.withTimeout(ctx, err))
+	}
+	p, err := inspect.PlanRepair(r, o.planOptions())
+	if err != nil {
+		return repairFailure(dir, err)
+	}
+	if err := o.rows(a, p.Steps); err != nil {
+		return err
+	}
+	if len(p.Steps) > 0 && o.safety.exitCode {
+		return silentError{ExitCheckFailed}
+	}
+	return nil
+}
+
+func (o *repairOptions) rows(a *app, steps []*inspect.Step) error {
+	out, closeOut, err := a.open(&o.output)
+	if err != nil {
+		return err
+	}
+	w, err := a.renderer(out, &o.output, storeStepSchema, false)
+	if err != nil {
+		return err
+	}
+	if !w.Help() {
+		for _, s := range steps {
+			if err := w.Row(s.Kind, s.File, s.Done, s.Destructive, knownInt(s.Messages), s.What); err != nil {
+				return err
+			}
+		}
+	}
+	return closed(w.Close(), closeOut)
+}
+
+// show says on stderr what is about to be done.
+func (o *repairOptions) show(a *app, dir string, p *inspect.RepairPlan, again bool) {
+	if again {
+		fmt.Fprintf(a.Err, "Plan for store %s: go on with the repair that was interrupted\n", dir)
+	} else {
+		fmt.Fprintf(a.Err, "Plan for store %s: repair\n", dir)
+	}
+	for _, s := range p.Steps {
+		mark := " "
+		if s.Destructive {
+			mark = "!"
+		}
+		if s.Done {
+			mark = "-"
+		}
+		fmt.Fprintf(a.Err, "  %s %-15s %s\n", mark, s.Kind, s.What)
+		if s.Destructive && s.Messages > 0 {
+			fmt.Fprintf(a.Err, "    %-15s %s cannot be read any more\n", "", counted(s.Messages, "message"))
+		}
+	}
+}
+
+func (o *repairOptions) agree(a *app, dir string, p *inspect.RepairPlan) error {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("cannot name store %q: %w", dir, err)
+	}
+	why := ""
+	if p.Destructive() {
+		why = "something is lost that cannot be derived from the rest, which asks for the name; --yes does not answer"
+	}
+	return a.confirmed(&o.safety, act{name: filepath.Base(abs), destructive: p.Destructive()}, why)
+}
+
+// repairFailure finds the exit code of an error of a repair.
+func repairFailure(dir string, err error) error {
+	if x, ok := errors.AsType[*store.LockedError](err); ok {
+		f := failf(ExitDenied, "cannot repair store %q: process %d has it open", dir, x.PID)
+		if x.PID <= 0 {
+			f = failf(ExitDenied, "cannot repair store %q: a process has it open", dir)
+		}
+		return f.because("a broker holds the lock of the directory").try("stop the broker, then the same command")
+	}
+	if _, ok := errors.AsType[*inspect.UnsupportedError](err); ok {
+		return failf(ExitFailed, "%w", err).because("such a part is neither served nor repaired by mqx").try("mqx store verify %s", dir)
+	}
+	if x, ok := errors.AsType[*inspect.NoSpaceError](err); ok {
+		return failf(ExitFailed, "%w", err).because("the steps write what they build and what they keep before they take anything away").
+			try("free %d bytes, or --copy-to a larger volume", x.Need-x.Free)
+	}
+	return storeFailure(dir, err)
+}
