@@ -103,6 +103,9 @@ var schemas = map[string][]render.Schema{
 	"mqx store timer --show summary":           {storeTimerSchema},
 	"mqx store timer --show slots":             {storeSlotSchema},
 	"mqx store timer --show units":             {storeTimerUnitSchema},
+	"mqx store verify":                         {storeFindingSchema},
+	"mqx store verify --coverage":              {storeCoverageSchema},
+	"mqx store repair, rebuild":                {storeStepSchema},
 }
 
 const fieldsMark = "<!-- the rest is written by `go test ./cmd -run Fresh -update` -->\n"

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"mqx/internal/testkit"
 )
 
 // The scripts in testdata/script run mqx as a user does: one file a verb. The
@@ -55,8 +57,17 @@ func TestScripts(t *testing.T) {
 			"retrygone": retryGone,
 			"waitfile":  waitFile,
 			"exit":      exitWith,
+			"golden":    unpackGolden,
 		},
 	})
+}
+
+// unpackGolden unpacks a store that Apache's broker wrote: golden VARIANT DIR makes DIR/store.
+func unpackGolden(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: golden VARIANT DIR")
+	}
+	ts.Check(testkit.UnpackStore(args[0], ts.MkAbs(args[1])))
 }
 
 // exitWith runs mqx and asks for an exit code: exit CODE ARG... Its output goes

@@ -9,17 +9,17 @@ import (
 func newStoreRebuildCmd(a *app) *cobra.Command {
 	return asGroup(&cobra.Command{Use: "rebuild", Short: "Build one part of a store again from the rest"},
 		rebuildCmd(a, inspect.RebuildQueue, "queue DIR [TOPIC [QUEUE]]", "Build consume queues from the log", `  mqx store rebuild queue ~/store --yes
-  mqx store rebuild queue ~/store ORDERS 3 --yes`, "[TOPIC]", "[QUEUE]"),
-		rebuildCmd(a, inspect.RebuildIndex, "index DIR", "Build the key index from the log", `  mqx store rebuild index ~/store --yes`),
-		rebuildCmd(a, inspect.RebuildTopics, "topics DIR", "Make topics.json from the queues and the log", `  mqx store rebuild topics ~/store --yes`),
-		rebuildCmd(a, inspect.RebuildOffsets, "offsets DIR", "Bring consumer offsets into the range of their queues, or from the backup", `  mqx store rebuild offsets ~/store --confirm store`),
+  mqx store rebuild queue ~/store ORDERS 3 --yes`, 2),
+		rebuildCmd(a, inspect.RebuildIndex, "index DIR", "Build the key index from the log", `  mqx store rebuild index ~/store --yes`, 0),
+		rebuildCmd(a, inspect.RebuildTopics, "topics DIR", "Make topics.json from the queues and the log", `  mqx store rebuild topics ~/store --yes`, 0),
+		rebuildCmd(a, inspect.RebuildOffsets, "offsets DIR", "Bring consumer offsets into the range of their queues, or from the backup", `  mqx store rebuild offsets ~/store --confirm store`, 0),
 	)
 }
 
-func rebuildCmd(a *app, part inspect.RebuildPart, use, short, example string, more ...string) *cobra.Command {
+func rebuildCmd(a *app, part inspect.RebuildPart, use, short, example string, optional int) *cobra.Command {
 	o := &repairOptions{}
 	c := &cobra.Command{
-		Use: use, Short: short, Example: example, Args: exactArgs(append([]string{"DIR"}, more...)...),
+		Use: use, Short: short, Example: example, Args: rangeArgs(optional, "DIR"),
 		RunE: func(c *cobra.Command, args []string) error { return runStoreRebuild(a, c, o, part, args) },
 	}
 	o.add(c, part == inspect.RebuildOffsets)
@@ -28,8 +28,11 @@ func rebuildCmd(a *app, part inspect.RebuildPart, use, short, example string, mo
 
 func runStoreRebuild(a *app, c *cobra.Command, o *repairOptions, part inspect.RebuildPart, args []string) error {
 	dir := args[0]
+	if o.output.form == "help" {
+		return o.rows(a, nil)
+	}
 	if a.global.readOnly {
-		return failf(ExitDenied, "cannot rebuild in store %q: refused by --read-only", dir)
+		return failf(ExitDenied, "cannot rebuild in store %q: refused by --read-only", dir).because("--read-only allows no change").try("the same with --dry-run")
 	}
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()

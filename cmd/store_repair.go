@@ -77,10 +77,13 @@ func (o *repairOptions) planOptions() inspect.PlanOptions {
 }
 
 func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) error {
+	if o.output.form == "help" {
+		return o.rows(a, nil)
+	}
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()
 	if a.global.readOnly {
-		return failf(ExitDenied, "cannot repair store %q: refused by --read-only", dir)
+		return failf(ExitDenied, "cannot repair store %q: refused by --read-only", dir).because("--read-only allows no change").try("mqx store repair %s --dry-run", dir)
 	}
 	if o.copyTo != "" && !o.safety.planOnly() {
 		bar := newProgressLine(a, "copy")
@@ -169,7 +172,7 @@ func (o *repairOptions) rows(a *app, steps []*inspect.Step) error {
 	}
 	if !w.Help() {
 		for _, s := range steps {
-			if err := w.Row(s.Kind, s.File, s.Done, s.Destructive, knownInt(s.Messages), s.What); err != nil {
+			if err := w.Row(string(s.Kind), s.File, s.Done, s.Destructive, knownInt(s.Messages), s.What); err != nil {
 				return err
 			}
 		}
@@ -226,6 +229,12 @@ func repairFailure(dir string, err error) error {
 	if x, ok := errors.AsType[*inspect.NoSpaceError](err); ok {
 		return failf(ExitFailed, "%w", err).because("the steps write what they build and what they keep before they take anything away").
 			try("free %d bytes, or --copy-to a larger volume", x.Need-x.Free)
+	}
+	if errors.Is(err, inspect.ErrNotEmpty) {
+		return usagef("%w", err).because("a copy does not mix with what is there").try("--copy-to a directory that is empty or does not exist")
+	}
+	if errors.Is(err, inspect.ErrNoQueue) {
+		return failf(ExitNotFound, "%w", err).because("there is neither a record nor a queue file of it").try("mqx store queue %s", dir)
 	}
 	return storeFailure(dir, err)
 }

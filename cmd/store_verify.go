@@ -145,7 +145,7 @@ func findingRow(w *render.Writer, f *inspect.Finding) error {
 	for i, x := range f.Affected {
 		affected[i] = x.String()
 	}
-	return w.Row(level, f.Kind, orUnknown(f.File), knownInt(f.Offset), knownInt(f.Phys), knownInt(f.Messages), affected, f.What, orUnknown(f.Mend), f.Derived)
+	return w.Row(level, string(f.Kind), orUnknown(f.File), knownInt(f.Offset), knownInt(f.Phys), knownInt(f.Messages), affected, f.What, orUnknown(f.Mend), f.Derived)
 }
 
 // knownInt is a number, unknown when it is negative.

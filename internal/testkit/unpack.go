@@ -28,6 +28,15 @@ func GoldenStore(t testing.TB, variant string) string {
 	return root
 }
 
+// UnpackStore unpacks a golden store into a directory: its root is dir/store.
+func UnpackStore(variant, dir string) error {
+	b, err := os.ReadFile(filepath.Join(Dir(), "store", variant+".tar.zst"))
+	if err != nil {
+		return err
+	}
+	return unpack(bytes.NewReader(b), dir)
+}
+
 // unpack extracts a zstd-compressed tar of directories and regular files.
 func unpack(r io.Reader, dir string) error {
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))

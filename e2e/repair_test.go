@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mqx/internal/testkit"
+)
+
+// repairs are damaged stores, and the messages that cannot be read any more: topic, queue, offset. Those of the end of the
+// log are cut, and so is what the queues had of them.
+var repairs = map[string]struct{ lost []string }{
+	"crash_body_mid_firstfile": {lost: []string{"CrashA/1/9"}},
+	"clean_body_mid_lastfile":  {lost: []string{"CrashA/1/29"}},
+	"crash_magic_mid_lastfile": {lost: []string{"CrashA/1/29"}},
+	"clean_midfile_missing":    {lost: span30()},
+	"clean_lastfile_short":     {lost: []string{"CrashA/0/29", "CrashA/1/29", "CrashB/0/29"}},
+	"crash_torn_tail":          {lost: []string{"CrashB/0/29"}},
+	"clean_cq_missing":         {},
+	"clean_cq_tail_zeroed":     {},
+	"clean_topics_corrupt":     {},
+}
+
+// span30 are the messages of the log file that is missing.
+func span30() []string {
+	var out []string
+	for q, first := range map[string]int{"CrashA/0": 19, "CrashA/1": 18, "CrashB/0": 18} {
+		for n := range 10 {
+			out = append(out, fmt.Sprintf("%s/%d", q, first+n))
+		}
+	}
+	return out
+}
+
+// A store that was damaged and repaired: Apache's broker and mqx start on it and serve every message that was not damaged,
+// at its offset, and nothing else.
+func TestRepairedStoresAreServed(t *testing.T) {
+	for variant, want := range repairs {
+		for name, broker := range map[string]func(*testing.T, brokerSpec) *process{"Apache": apacheBroker, "mqx": mqxBroker} {
+			t.Run(variant+" "+name, func(t *testing.T) {
+				root := testkit.GoldenStore(t, variant)
+				mqx(t, "store", "repair", root, "--confirm", filepath.Base(root))
+				mqx(t, "store", "verify", root)
+				serveRepaired(t, root, variant, want.lost, broker)
+				mqx(t, "store", "verify", root)
+			})
+		}
+	}
+}
+
+func serveRepaired(t *testing.T, root, variant string, lost []string, broker func(*testing.T, brokerSpec) *process) {
+	t.Helper()
+	nsPort, brPort := freePort(t), freePort(t)
+	namesrv := loopback(nsPort)
+	ns := mqxNameserver(t, nsPort)
+	ns.cleanup(t)
+	p := broker(t, brokerSpec{port: brPort, namesrv: namesrv, store: root, extra: []string{"mappedFileSizeCommitLog=131072"}})
+	p.cleanup(t)
+	waitRegistered(t, namesrv)
+	var want, got []string
+	for _, q := range testkit.GoldenManifest(t, variant).BeforeDamage.ClientView.Queues {
+		if q.Topic != "CrashA" && q.Topic != "CrashB" {
+			continue
+		}
+		for _, m := range q.Messages {
+			key := fmt.Sprintf("%s/%d/%d", q.Topic, q.QueueID, m.QueueOffset)
+			if !slices.Contains(lost, key) {
+				want = append(want, key+" "+m.MsgID)
+			}
+		}
+	}
+	for _, topic := range []string{"CrashA", "CrashB"} {
+		waitTopic(t, namesrv, topic)
+		for _, m := range sharedDriver(t).pull(t, namesrv, topic, "") {
+			got = append(got, fmt.Sprintf("%s/%d/%d %s", m.Topic, m.QueueID, m.QueueOffset, m.MsgID))
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", clip(diff))
+	}
+	_ = p.stop(t, stopLimit) // a JVM ends with 143
+}
