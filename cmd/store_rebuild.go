@@ -19,12 +19,15 @@ func newStoreRebuildCmd(a *app) *cobra.Command {
 func rebuildCmd(a *app, part inspect.RebuildPart, use, short, example string, optional int) *cobra.Command {
 	o := &repairOptions{}
 	c := &cobra.Command{
-		Use: use, Short: short, Example: example, Args: rangeArgs(optional, "DIR"),
+		Use: use, Short: short, Example: example, Args: func(c *cobra.Command, args []string) error { return exactArgs(rebuildArgs[:min(max(len(args), 1), 1+optional)]...)(c, args) },
 		RunE: func(c *cobra.Command, args []string) error { return runStoreRebuild(a, c, o, part, args) },
 	}
 	o.add(c, part == inspect.RebuildOffsets)
 	return c
 }
+
+// rebuildArgs are the arguments of the commands below rebuild; only the first is needed.
+var rebuildArgs = []string{"DIR", "TOPIC", "QUEUE"}
 
 func runStoreRebuild(a *app, c *cobra.Command, o *repairOptions, part inspect.RebuildPart, args []string) error {
 	dir := args[0]

@@ -43,7 +43,7 @@ func TestRepairedStoresAreServed(t *testing.T) {
 		for name, broker := range map[string]func(*testing.T, brokerSpec) *process{"Apache": apacheBroker, "mqx": mqxBroker} {
 			t.Run(variant+" "+name, func(t *testing.T) {
 				root := testkit.GoldenStore(t, variant)
-				mqx(t, "store", "repair", root, "--confirm", filepath.Base(root))
+				mqx(t, "store", "repair", root, "--confirm", filepath.Base(root), "--consumequeue-file-size", "6000", "--index-slots", "1000", "--index-entries", "4000")
 				mqx(t, "store", "verify", root)
 				serveRepaired(t, root, variant, want.lost, broker)
 				mqx(t, "store", "verify", root)
