@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"mqx/store/inspect"
@@ -31,6 +33,9 @@ var rebuildArgs = []string{"DIR", "TOPIC", "QUEUE"}
 
 func runStoreRebuild(a *app, c *cobra.Command, o *repairOptions, part inspect.RebuildPart, args []string) error {
 	dir := args[0]
+	if _, err := a.renderer(io.Discard, &o.output, storeStepSchema, false); err != nil {
+		return err // before anything is done
+	}
 	if o.output.form == "help" {
 		return o.rows(a, nil)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -77,6 +78,9 @@ func (o *repairOptions) planOptions() inspect.PlanOptions {
 }
 
 func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) error {
+	if _, err := a.renderer(io.Discard, &o.output, storeStepSchema, false); err != nil {
+		return err // before anything is done
+	}
 	if o.output.form == "help" {
 		return o.rows(a, nil)
 	}
