@@ -21,7 +21,9 @@ func newStoreRebuildCmd(a *app) *cobra.Command {
 func rebuildCmd(a *app, part inspect.RebuildPart, use, short, example string, optional int) *cobra.Command {
 	o := &repairOptions{}
 	c := &cobra.Command{
-		Use: use, Short: short, Example: example, Args: func(c *cobra.Command, args []string) error { return exactArgs(rebuildArgs[:min(max(len(args), 1), 1+optional)]...)(c, args) },
+		Use: use, Short: short, Example: example, Args: func(c *cobra.Command, args []string) error {
+			return exactArgs(rebuildArgs[:min(max(len(args), 1), 1+optional)]...)(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error { return runStoreRebuild(a, c, o, part, args) },
 	}
 	o.add(c, part == inspect.RebuildOffsets)
