@@ -45,8 +45,15 @@ func TestDamage(t *testing.T) {
 			counts[tryDamage(t, seed)]++
 		})
 	}
+	for _, seed := range onceWrong {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { tryDamage(t, seed) })
+	}
 	t.Logf("%d damages: %d covered by nothing, %d by some readings, %d by something", n, counts[none], counts[gray], counts[must])
 }
+
+// onceWrong are damages after which a repair once took sound records for lost: a file of a wrong name that overlaps another
+// one, files that changed places with a preallocated one, a unit that points into a broken record of another queue.
+var onceWrong = []uint64{1200, 1297, 1358}
 
 func tryDamage(t *testing.T, seed uint64) cover {
 	rnd := rand.New(rand.NewPCG(seed, 6))

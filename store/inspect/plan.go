@@ -396,6 +396,10 @@ func (b *planner) indexStep() {
 
 // planIsOver brings the steps into their order, each once.
 func (b *planner) planIsOver() {
+	if slices.ContainsFunc(b.plan.Steps, func(s *Step) bool { return s.Kind == StepRename }) {
+		// What looks lost may be in a file of another name: first everything goes to its place, then it is looked at again.
+		b.plan.Steps = slices.DeleteFunc(b.plan.Steps, func(s *Step) bool { return s.Kind != StepRename && s.Kind != StepMoveAway })
+	}
 	slices.SortStableFunc(b.plan.Steps, func(x, y *Step) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(stepOrder, x.Kind), slices.Index(stepOrder, y.Kind)),

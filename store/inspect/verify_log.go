@@ -19,8 +19,7 @@ type logFile struct {
 	File
 	nominal int64 // where it should end
 	expired bool  // went away meanwhile
-	foreign bool  // is no part of the log
-	skip    bool  // has no records of its own: foreign, misplaced or empty
+	skip    bool  // has no records of its own: misplaced or empty
 	carries int64 // misplaced: the position that its first record carries
 
 	records, lastEnd, last, lastStore, maxStore int64
@@ -54,10 +53,11 @@ type lostRecord struct {
 
 func (v *verifier) prepareLog() error {
 	v.fileSize = v.d.log.FileSize()
-	files := v.d.log.Files()
 	if v.o.LogFileSize > 0 {
 		v.fileSize = v.o.LogFileSize
 	}
+	v.dropForeign()
+	files := v.d.log.Files()
 	for i, f := range files {
 		p := &logFile{File: f, nominal: f.Start + v.fileSize, last: -1}
 		if i+1 < len(files) && files[i+1].Start > f.Start {
@@ -66,20 +66,36 @@ func (v *verifier) prepareLog() error {
 		if len(files) == 1 {
 			p.nominal = max(p.nominal, f.End())
 		}
-		if f.Start%max(v.fileSize, 1) != 0 && (f.Size != v.fileSize || (i > 0 && files[i-1].End() > f.Start)) {
-			p.skip, p.foreign = true, true
-			v.foreign(f.Path, "its name is no position where a file of this log begins")
-		}
 		v.logParts = append(v.logParts, p)
 		v.total.Add(min(f.Size, v.fileSize))
 	}
 	for _, name := range v.d.log.Others() {
 		v.foreign(filepath.Join(v.d.log.Dirs()[0], name), "its name is that of no log file; Apache's broker does not start on it")
 	}
-	if i := slices.IndexFunc(v.logParts, func(p *logFile) bool { return !p.foreign }); i >= 0 {
-		v.logMin = v.logParts[i].Start
+	if len(v.logParts) > 0 {
+		v.logMin = v.logParts[0].Start
 	}
 	return nil
+}
+
+// dropForeign reports files whose name is no position where a file of this log begins, and goes on with a view of the
+// directory that does not have them: they would hide what they overlap.
+func (v *verifier) dropForeign() {
+	var keep []File
+	for _, f := range v.d.log.Files() {
+		overlaps := len(keep) > 0 && keep[len(keep)-1].End() > f.Start
+		if f.Start%max(v.fileSize, 1) != 0 && (f.Size != v.fileSize || overlaps) {
+			v.foreign(f.Path, "its name is no position where a file of this log begins")
+			continue
+		}
+		keep = append(keep, f)
+	}
+	if len(keep) == len(v.d.log.files) {
+		return
+	}
+	d, l := *v.d, *v.d.log
+	l.files, l.d, d.log = keep, &d, &l
+	v.d = &d
 }
 
 func (v *verifier) foreign(path, why string) {
@@ -324,7 +340,7 @@ func (v *verifier) minStore(from int64) int64 {
 
 // present are the files of the log that are still there. The first ones may have expired.
 func (v *verifier) present() []*logFile {
-	return slices.DeleteFunc(slices.Clone(v.logParts), func(p *logFile) bool { return p.expired || p.foreign })
+	return slices.DeleteFunc(slices.Clone(v.logParts), func(p *logFile) bool { return p.expired })
 }
 
 func (v *verifier) heldElsewhere(p *logFile) bool {

@@ -609,6 +609,8 @@ func (s *queueScan) unclaimed(u Unit) {
 		}
 		s.below++
 		s.end = max(s.end, u.Next())
+	case s.claimed(u.N):
+		// a whole record has the offset, and has said that the unit is wrong
 	default:
 		if b := v.breakAt(u.Phys); b != nil {
 			s.lost(b, u)
@@ -646,8 +648,13 @@ func (s *queueScan) beyond(u Unit) {
 	s.ahead = addSpan(s.ahead, u.N)
 }
 
+// claimed reports whether a whole record does not agree with a unit.
+func (s *queueScan) claimed(n int64) bool {
+	return slices.ContainsFunc(s.q.mu.bad, func(b span) bool { return n >= b.from && n < b.to })
+}
+
 func (s *queueScan) wrong(u Unit, what string) {
-	if slices.ContainsFunc(s.q.mu.bad, func(b span) bool { return u.N >= b.from && u.N < b.to }) {
+	if s.claimed(u.N) {
 		return // a record has said it
 	}
 	if len(s.bad) == 0 {
