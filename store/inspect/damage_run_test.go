@@ -57,7 +57,7 @@ var onceWrong = []uint64{1200, 1297, 1358}
 
 func tryDamage(t *testing.T, seed uint64) cover {
 	rnd := rand.New(rand.NewPCG(seed, 6))
-	root := ""
+	var root string
 	if k := rnd.IntN(len(soundStores) + 6); k < len(soundStores) {
 		root = testkit.GoldenStore(t, soundStores[k])
 		t.Log("store", soundStores[k])

@@ -35,7 +35,6 @@ type image struct {
 	files []string // that a damage may choose, inside root
 	log   map[string][]byte
 	recs  []imageRecord
-	index []byte
 	clean bool
 }
 
@@ -107,13 +106,6 @@ func (im *image) logMin() int64 {
 		}
 	}
 	return low
-}
-
-func (im *image) logEnd() int64 {
-	if len(im.recs) == 0 {
-		return 0
-	}
-	return im.recs[len(im.recs)-1].end()
 }
 
 // coverLog says what covers a byte of a log file.

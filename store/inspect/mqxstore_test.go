@@ -95,7 +95,9 @@ func writeStore(t *testing.T, root string, kind uint64) {
 		copyTree(t, live, root)
 	}
 	cancel()
-	<-done
+	if err := <-done; err != nil {
+		t.Log(err)
+	}
 	if err := s.Close(); err != nil && kind != 2 {
 		t.Fatal(err)
 	}

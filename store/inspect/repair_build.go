@@ -350,9 +350,14 @@ func (a *applier) rebuildTopics(file string) error {
 			n = max(n, 18)
 		}
 		table = append(table, fastjson.Member{Key: topic, Value: fastjson.Object{
-			{Key: "attributes", Value: attributes}, {Key: "order", Value: false}, {Key: "perm", Value: int64(6)},
-			{Key: "readQueueNums", Value: n}, {Key: "topicFilterType", Value: "SINGLE_TAG"},
-			{Key: "topicName", Value: topic}, {Key: "topicSysFlag", Value: int64(0)}, {Key: "writeQueueNums", Value: n},
+			{Key: "attributes", Value: attributes},
+			{Key: "order", Value: false},
+			{Key: "perm", Value: int64(6)},
+			{Key: "readQueueNums", Value: n},
+			{Key: "topicFilterType", Value: "SINGLE_TAG"},
+			{Key: "topicName", Value: topic},
+			{Key: "topicSysFlag", Value: int64(0)},
+			{Key: "writeQueueNums", Value: n},
 		}})
 	}
 	now := a.o.Clock.Now().UnixMilli()

@@ -16,7 +16,7 @@ import (
 
 // VerifyOptions say how to verify. The zero value is right.
 type VerifyOptions struct {
-	// Workers is the number of log files, and then of queues, that are looked at at the same time; 0 means one for each
+	// Workers is the number of log files, and then of queues, read at the same time; 0 means one for each
 	// processor, at most 4.
 	Workers int
 	// DelayLevels is messageDelayLevel; empty means Apache's default. Levels that all records agree on are taken as they are.

@@ -51,7 +51,7 @@ var damages = map[string][]string{
 	"clean_topics_corrupt":     {"config-file config/topics.json -1: 0 []"},
 	"crash_body_mid_firstfile": {"log-rot commitlog/00000000000000000000 47256: 1 [CrashA/1 9]"},
 	"crash_body_mid_lastfile":  {"log-rot commitlog/00000000000000262144 9763: 1 [CrashA/1 29]"},
-	"crash_checkpoint_missing": {"checkpoint checkpoint -1: 0 []"},
+	"crash_checkpoint_missing": {string(inspect.FindCheckpoint) + " checkpoint -1: 0 []"},
 	"crash_cq_missing":         {"queue-missing consumequeue -1: 90 [CrashA/0 0..29 CrashA/1 0..29 CrashB/0 0..29]"},
 	"crash_cq_tail_zeroed":     {"note queue-behind consumequeue/CrashA/0/00000000000000000000 500: 5 [CrashA/0 25..29]"},
 	"crash_index_corrupt":      {"index-damaged index/20261129225542986 0: -1 []"},
