@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -10,6 +11,9 @@ import (
 
 	"mqx/internal/testkit"
 )
+
+// repairsByApache are those of repairs that Apache's broker starts on in the short form; MQX_E2E_ALL=1 tries it on all.
+var repairsByApache = []string{"crash_body_mid_firstfile", "clean_midfile_missing", "clean_cq_missing", "crash_torn_tail"}
 
 // repairs are damaged stores, and the messages that cannot be read any more: topic, queue, offset. Those of the end of the
 // log are cut, and so is what the queues had of them.
@@ -41,6 +45,9 @@ func span30() []string {
 func TestRepairedStoresAreServed(t *testing.T) {
 	for variant, want := range repairs {
 		for name, broker := range map[string]func(*testing.T, brokerSpec) *process{"Apache": apacheBroker, "mqx": mqxBroker} {
+			if name == "Apache" && os.Getenv("MQX_E2E_ALL") == "" && !slices.Contains(repairsByApache, variant) {
+				continue
+			}
 			t.Run(variant+" "+name, func(t *testing.T) {
 				root := testkit.GoldenStore(t, variant)
 				mqx(t, "store", "repair", root, "--confirm", filepath.Base(root), "--consumequeue-file-size", "6000", "--index-slots", "1000", "--index-entries", "4000")
