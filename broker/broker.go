@@ -223,6 +223,7 @@ func (b *Broker) open(ctx context.Context) error {
 	cfg := b.cfg()
 	sc := cfg.Store
 	sc.FS, sc.Clock, sc.Logger, sc.OnArrive, sc.Together = b.fsys, b.clock, b.log, b.arrived, b.flushed.Do
+	sc.BitMaps = bitMaps{b}
 	st, err := store.Open(sc)
 	if err != nil {
 		return err

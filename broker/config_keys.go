@@ -48,7 +48,7 @@ var noEffectReasons = map[string]string{
 	"compaction":   "compaction topics are not served",
 	"container":    "there is no broker container",
 	"controller":   "controller mode is not served yet",
-	"cqext":        "consume queue extension files are not served yet",
+	"cqext":        "the length of bit maps follows from expectConsumerNumUseFilter and maxErrorRateOfBloomFilter",
 	"delay":        "delayed messages are always delivered in batches here, and a failed one is tried again until it is stored",
 	"dledger":      "the DLedger commit log is not served",
 	"flow":         "requests take another path here and need no such setting",
@@ -122,5 +122,4 @@ var refusals = props.Refusals{
 	{Key: "indexRocksDBEnable", Promises: props.IsTrue, Why: "RocksDB stores are not served: the index would not be found"},
 	{Key: "popConsumerKVServiceInit", Promises: props.IsTrue, Why: "RocksDB stores are not served: pop records would not be found"},
 	{Key: "popConsumerKVServiceEnable", Promises: props.IsTrue, Why: "RocksDB stores are not served: pop records would not be found"},
-	{Key: "enableConsumeQueueExt", Promises: props.IsTrue, Why: "consume queue extension files are not served yet: they would fall behind"},
 }

@@ -94,6 +94,17 @@ func (c *Config) bloom() (filter.Bloom, error) {
 // isTagType reports whether subscriptions of this type select by tags.
 func isTagType(t string) bool { return t == "" || t == remoting.ExpressionTag }
 
+// bitMaps computes the bit maps of messages while enableCalcFilterBitMap is on.
+type bitMaps struct{ b *Broker }
+
+// AppendBitMap is part of store.BitMaps.
+func (m bitMaps) AppendBitMap(dst, topic, props []byte) []byte {
+	if !m.b.cfg().CalcFilterBitMap {
+		return dst
+	}
+	return m.b.filters.AppendBitMap(dst, topic, props)
+}
+
 // parseSubscription builds the subscription that a request carries itself; a TAG one is complete.
 func parseSubscription(topic, expr, typ string) *subscription {
 	sub := remoting.SubscriptionData{Topic: topic, SubString: expr, ExpressionType: exprType(typ)}

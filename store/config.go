@@ -18,6 +18,13 @@ const (
 	SyncFlush  = "SYNC_FLUSH"
 )
 
+// BitMaps computes the bit maps of messages. It is called by whoever builds the queue unit, also while Open recovers.
+type BitMaps interface {
+	// AppendBitMap appends the bit map of a message to dst; nothing when there is none. topic and props are valid only
+	// during the call. It must not block and must not call the store.
+	AppendBitMap(dst, topic, props []byte) []byte
+}
+
 // Config is everything the store can be told. Field tags `conf` are the keys of
 // Apache's broker.conf; units are Apache's and stand at the end of the field names.
 // Start from DefaultConfig. A Config is copied by Open and may be reused.
@@ -34,6 +41,8 @@ type Config struct {
 	// goroutine, or that of the PutBatch which stored the message, before its Done. topic and props alias memory that is
 	// only valid during the call. It must not block and must not put. Nil means nobody waits.
 	OnArrive func(topic []byte, queueID int32, queueOffset, tagsCode, storeTimestamp int64, props []byte)
+	// BitMaps computes what extension units say of a message, with EnableConsumeQueueExt. Nil means nothing.
+	BitMaps BitMaps
 	// Together, if set, calls the function it is given once: that calls Done of all puts which one flush has made
 	// durable, so that they can be answered together. It must not block otherwise.
 	Together func(func())
@@ -57,6 +66,10 @@ type Config struct {
 	// ConsumeQueueFileBytes is the size of a new consume queue file, rounded up to a
 	// multiple of 20; a size found on disk wins, per queue.
 	ConsumeQueueFileBytes int `conf:"mappedFileSizeConsumeQueue"`
+	// EnableConsumeQueueExt writes extension units, which hold bit maps of the groups that want a message.
+	EnableConsumeQueueExt bool `conf:"enableConsumeQueueExt"`
+	// ConsumeQueueExtFileBytes is the size of the files of extension units.
+	ConsumeQueueExtFileBytes int `conf:"mappedFileSizeConsumeQueueExt"`
 	// BatchConsumeQueueFileBytes is the same for batch consume queues (units of 46 bytes).
 	BatchConsumeQueueFileBytes int `conf:"mapperFileSizeBatchConsumeQueue"`
 
@@ -146,6 +159,7 @@ func DefaultConfig() Config {
 		CommitLogFileBytes:                  1 << 30,
 		ConsumeQueueFileBytes:               6_000_000,
 		BatchConsumeQueueFileBytes:          13_800_000,
+		ConsumeQueueExtFileBytes:            50_331_648,
 		FlushDiskType:                       AsyncFlush,
 		FlushIntervalCommitLogMs:            500,
 		FlushCommitLogLeastPages:            4,
@@ -227,6 +241,7 @@ func (c *Config) positives() []bound {
 		{"mappedFileSizeCommitLog", int64(c.CommitLogFileBytes), 4096},
 		{"mappedFileSizeConsumeQueue", int64(c.ConsumeQueueFileBytes), 20},
 		{"mapperFileSizeBatchConsumeQueue", int64(c.BatchConsumeQueueFileBytes), 46},
+		{"mappedFileSizeConsumeQueueExt", int64(c.ConsumeQueueExtFileBytes), 256},
 		{"flushIntervalCommitLog", int64(c.FlushIntervalCommitLogMs), 1},
 		{"flushCommitLogThoroughInterval", int64(c.FlushCommitLogThoroughIntervalMs), 0},
 		{"syncFlushTimeout", int64(c.SyncFlushTimeoutMs), 1},

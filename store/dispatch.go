@@ -46,6 +46,8 @@ type dispatcher struct {
 	lastStore int64 // its store time, ms
 
 	rec *recoveryPass // while recovery dispatches
+
+	bitMap []byte // room for one
 }
 
 func newDispatcher(s *Store) *dispatcher {
@@ -222,7 +224,7 @@ func (d *dispatcher) put(off int64, rec message.View) {
 	u := consumequeue.Unit{Phys: off, Size: rec.Size(), TagsCode: tagsCode}
 	if q.batch.Load() != nil || isInnerBatch(rec, props) {
 		d.putBatchUnit(q, u, rec, props)
-	} else if !d.putUnit(q, rec.QueueOffset(), u) {
+	} else if !d.putUnit(q, rec.QueueOffset(), u, rec) {
 		return
 	}
 	if s.cfg.EnableLMQ && s.cfg.EnableMultiDispatch {
@@ -270,15 +272,19 @@ func (s *Store) deliveryTime(level int, storeTime int64) int64 {
 	return storeTime + s.delays[level-1].Milliseconds()
 }
 
-// putUnit gives a unit to a queue and reports whether it is there now.
-func (d *dispatcher) putUnit(q *queue, off int64, u consumequeue.Unit) bool {
+// putUnit gives a unit to a queue and reports whether it is there now. rec is its record, nil for a unit without extension.
+func (d *dispatcher) putUnit(q *queue, off int64, u consumequeue.Unit, rec message.View) bool {
 	c := q.cq.Load()
 	if c == nil {
 		c = d.s.cqs.New(q.topic, q.id)
+		c.SetExt(q.ext.Load())
 		q.cq.Store(c)
 	}
 	if d.rec != nil && !d.rec.wants(q, off, c.Max(), c.LastEnd) {
 		return false
+	}
+	if d.s.cfg.EnableConsumeQueueExt && rec != nil && off >= c.Max() {
+		u.TagsCode = d.extend(q, c, u.TagsCode, rec)
 	}
 	switch c.Put(off, u, message.MinRecordLen) {
 	case consumequeue.Refused:
@@ -291,6 +297,30 @@ func (d *dispatcher) putUnit(q *queue, off int64, u consumequeue.Unit) bool {
 			"topic", q.topic, "queue", q.id, "before_queue_offset", off, "phys_offset", u.Phys)
 	}
 	return true
+}
+
+// extend stores what a unit has no room for, and returns its address in place of the tags code; the tags code itself when
+// it cannot be stored, which any reader takes as well.
+func (d *dispatcher) extend(q *queue, c *consumequeue.Queue, tagsCode int64, rec message.View) int64 {
+	e := q.ext.Load()
+	if e == nil {
+		e = d.s.cqs.NewExt(q.topic, q.id)
+		q.setExt(e)
+	}
+	if err := e.Settle(c); err != nil {
+		d.s.cfg.Logger.Error("the end of a consume queue extension cannot be found; a unit gets none", "topic", q.topic, "queue", q.id, "err", err)
+		return tagsCode
+	}
+	d.bitMap = d.bitMap[:0]
+	if d.s.cfg.BitMaps != nil {
+		d.bitMap = d.s.cfg.BitMaps.AppendBitMap(d.bitMap, rec.Topic(), rec.Properties())
+	}
+	addr, ok := e.Put(consumequeue.ExtUnit{TagsCode: tagsCode, StoreTime: rec.StoreTimestamp(), BitMap: d.bitMap})
+	if !ok {
+		d.s.cfg.Logger.Error("a unit has no room in the consume queue extension", "topic", q.topic, "queue", q.id, "bit_map_bytes", len(d.bitMap))
+		return tagsCode
+	}
+	return addr
 }
 
 // putBatchUnit gives the unit of a record of several messages to a batch queue.
@@ -340,6 +370,6 @@ func (d *dispatcher) putLMQ(u consumequeue.Unit, props []byte) {
 		if err != nil || !message.IsLMQ(string(name)) {
 			continue
 		}
-		d.putUnit(d.s.queues.ensure(name, 0), n, u)
+		d.putUnit(d.s.queues.ensure(name, 0), n, u, nil)
 	}
 }

@@ -278,11 +278,22 @@ func (s *Store) AppendUnits(dst []Unit, topic string, queueID int32, from int64,
 		}
 		for i := range got {
 			u := consumequeue.DecodeUnit(chunk[i*consumequeue.UnitSize:])
-			dst = append(dst, Unit{off + int64(i), u.Phys, u.Size, u.TagsCode})
+			dst = append(dst, q.unit(off+int64(i), u))
 		}
 		off, n = off+int64(got), n-got
 	}
 	return dst, nil
+}
+
+// unit is a queue unit with what its extension says.
+func (q *queue) unit(off int64, u consumequeue.Unit) Unit {
+	out := Unit{QueueOffset: off, PhysicalOffset: u.Phys, Size: u.Size, TagsCode: u.TagsCode}
+	if consumequeue.IsExtAddr(u.TagsCode) {
+		if ext, err := q.ext.Load().Get(u.TagsCode); err == nil {
+			out.Ext, out.TagsCode = &ext, ext.TagsCode
+		}
+	}
+	return out
 }
 
 func appendBatchUnits(dst []Unit, b *consumequeue.BatchQueue, from int64, n int) ([]Unit, error) {
@@ -295,7 +306,7 @@ func appendBatchUnits(dst []Unit, b *consumequeue.BatchQueue, from int64, n int)
 		if err != nil {
 			return dst, err
 		}
-		dst = append(dst, Unit{u.Base, u.Phys, u.Size, u.TagsCode})
+		dst = append(dst, Unit{QueueOffset: u.Base, PhysicalOffset: u.Phys, Size: u.Size, TagsCode: u.TagsCode})
 		n--
 	}
 	return dst, nil

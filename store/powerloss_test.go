@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -51,7 +52,7 @@ const (
 	powerPages = 5
 )
 
-func powerConfig(disk vfs.FS, flush string) store.Config {
+func (p *powerTest) config(disk vfs.FS, flush string) store.Config {
 	cfg := store.DefaultConfig()
 	cfg.FS, cfg.RootDir, cfg.Location = disk, "/data/store", time.UTC
 	cfg.FlushDiskType = flush
@@ -65,7 +66,24 @@ func powerConfig(disk vfs.FS, flush string) store.Config {
 	cfg.DeleteWhen = "23"
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	cfg.PhysicalMemoryBytes = 1 << 30
+	cfg.EnableConsumeQueueExt, cfg.ConsumeQueueExtFileBytes, cfg.BitMaps = p.ext, 300, powerBitMaps{}
 	return cfg
+}
+
+// powerBitMaps are bit maps that can be told apart, of different lengths.
+type powerBitMaps struct{}
+
+// AppendBitMap is part of store.BitMaps.
+func (powerBitMaps) AppendBitMap(dst, _, props []byte) []byte {
+	keys, _ := message.Property(props, message.PropKeys)
+	return append(dst, powerBitMap(string(keys))...)
+}
+
+func powerBitMap(keys string) []byte {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(keys))
+	sum := h.Sum(nil)
+	return sum[:sum[0]%8]
 }
 
 // A store on a disk that forgets what was not synced, whenever that happens, recovery included: what was answered under
@@ -142,6 +160,8 @@ type powerTest struct {
 	logger *slog.Logger
 	disk   *vfs.Mem
 	total  powerTotals
+	// ext: this generation writes extension units.
+	ext bool
 	// expired: log files were allowed to go.
 	expired bool
 	// pending are messages that a killed process had answered and not flushed, and that no start has made durable yet.
@@ -211,6 +231,7 @@ func (p *powerTest) generation() {
 	if p.r.IntN(3) == 0 {
 		flush = store.AsyncFlush
 	}
+	p.ext = p.r.IntN(2) == 0
 	p.mu.Lock()
 	p.mu.lost, p.mu.store, p.mu.born, p.mu.chance = false, nil, map[uint64]time.Time{}, p.r.Uint64()
 	p.mu.kill = p.r.IntN(4) == 0
@@ -225,7 +246,7 @@ func (p *powerTest) generation() {
 	p.mu.Unlock()
 	p.disk.SetWriteback(p.r.Uint64(), []float64{0, 0.05, 0.5}[p.r.IntN(3)])
 	p.disk.Inject(p.onOp)
-	cfg := powerConfig(p.disk, flush)
+	cfg := p.config(p.disk, flush)
 	if p.logger != nil {
 		cfg.Logger = p.logger
 	}
@@ -488,7 +509,7 @@ func (p *powerTest) check(flush string) {
 // inspect recovers a copy of the disk and compares everything with everything.
 func (p *powerTest) inspect(disk *vfs.Mem, flush string) {
 	t := p.t
-	cfg := powerConfig(disk, flush)
+	cfg := p.config(disk, flush)
 	if p.logger != nil {
 		cfg.Logger = p.logger
 	}
@@ -517,6 +538,7 @@ func (p *powerTest) inspect(disk *vfs.Mem, flush string) {
 	}
 	got, errs := storecheck.CheckStopped(disk, cfg.RootDir, storecheck.Options{
 		Slots: powerSlots, Journal: p.j, Gone: func(topic string) bool { return topic == deletedTopic },
+		BitMap: func(props map[string]string) []byte { return powerBitMap(props[message.PropKeys]) },
 	})
 	for _, err := range errs {
 		t.Errorf("after the loss (%s): %v", flush, err)

@@ -120,7 +120,7 @@ func (s *Store) loadSpecialQueues() error {
 			return err
 		}
 		if q := s.queues.get(f.Topic, f.QueueID); q != nil && e != nil {
-			q.ext.Store(e)
+			q.setExt(e)
 		}
 	}
 	return nil

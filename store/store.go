@@ -211,7 +211,7 @@ func (s *Store) load(r *recovery) error {
 	}
 	s.cqs = consumequeue.NewSet(consumequeue.Config{
 		FS: c.FS, Root: c.RootDir, FileBytes: int64(c.ConsumeQueueFileBytes),
-		BatchBytes: int64(c.BatchConsumeQueueFileBytes), MaxOpenFiles: c.MaxOpenFiles, Logger: c.Logger,
+		BatchBytes: int64(c.BatchConsumeQueueFileBytes), ExtBytes: int64(c.ConsumeQueueExtFileBytes), MaxOpenFiles: c.MaxOpenFiles, Logger: c.Logger,
 	})
 	if err := s.loadQueues(r.broken); err != nil {
 		return err

@@ -21,6 +21,14 @@ type queue struct {
 	ext     atomic.Pointer[consumequeue.Ext]
 }
 
+// setExt gives the queue its extension units.
+func (q *queue) setExt(e *consumequeue.Ext) {
+	q.ext.Store(e)
+	if c := q.cq.Load(); c != nil {
+		c.SetExt(e)
+	}
+}
+
 func (q *queue) minOffset() int64 {
 	if b := q.batch.Load(); b != nil {
 		return b.Min()

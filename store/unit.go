@@ -7,8 +7,14 @@ type Unit struct {
 	QueueOffset    int64
 	PhysicalOffset int64
 	Size           int32
-	TagsCode       int64
+	// TagsCode is the real one, also where the unit points to an extension unit, as long as that can be read.
+	TagsCode int64
+	// Ext is the extension unit, nil for none.
+	Ext *ExtUnit
 }
+
+// ExtLost reports whether the unit points to an extension unit that cannot be found: TagsCode is its address.
+func (u *Unit) ExtLost() bool { return u.Ext == nil && consumequeue.IsExtAddr(u.TagsCode) }
 
 // Missing reports whether the unit stands for no record: the record was never readable, or is gone.
 func (u Unit) Missing() bool { return u.Size == consumequeue.FillerSize || u.Size <= 0 }

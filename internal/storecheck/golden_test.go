@@ -17,7 +17,7 @@ import (
 
 // The rules hold for the stores that Apache's broker wrote: what they find wrong elsewhere is wrong there.
 func TestApacheStoresAgree(t *testing.T) {
-	for _, variant := range []string{"basic", "batch", "compress", "ipv6", "propcrc", "roll", "v2"} {
+	for _, variant := range []string{"basic", "batch", "compress", "cqext", "ipv6", "propcrc", "roll", "v2"} {
 		t.Run(variant, func(t *testing.T) {
 			root := testkit.GoldenStore(t, variant)
 			l, err := storecheck.ReadLog(vfs.OS, root+"/commitlog")
@@ -31,7 +31,7 @@ func TestApacheStoresAgree(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, err := range storecheck.CheckQueues(l, queues, nil) {
+			for _, err := range storecheck.CheckQueues(l, queues, nil, nil) {
 				t.Error(err)
 			}
 			x, err := storecheck.ReadIndex(vfs.OS, root, slotsOf(t, variant), l)

@@ -1,6 +1,7 @@
 package storecheck
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
@@ -31,7 +32,9 @@ const unitLen = 20
 type Queue struct {
 	First int64 // offset of Units[0], which begins the first file
 	Units []Unit
-	Bad   []string // what cannot be in a queue of a stopped store
+	Exts  map[int64]Ext // by offset: what consumequeue_ext says; the units have the real tags code
+	Bad   []string      // what cannot be in a queue of a stopped store
+	lost  []lostExt     // wrong only where the record is still there
 }
 
 // Max is the offset behind the last unit.
@@ -67,6 +70,9 @@ func ReadQueues(fsys vfs.FS, root string) (map[QueueKey]*Queue, error) {
 			}
 			q, err := readQueue(fsys, filepath.Join(dir, topic, id))
 			if err != nil {
+				return nil, err
+			}
+			if err := q.resolve(fsys, filepath.Join(root, "consumequeue_ext", topic, id)); err != nil {
 				return nil, err
 			}
 			out[QueueKey{topic, int32(n)}] = q
@@ -125,8 +131,9 @@ func readQueue(fsys vfs.FS, dir string) (*Queue, error) {
 }
 
 // CheckQueues builds the queues from the log and compares. Fillers may stand for records that cannot be read only where
-// the log has rot. Topics for which gone returns true are passed over.
-func CheckQueues(l *Log, queues map[QueueKey]*Queue, gone func(topic string) bool) []error {
+// the log has rot. Topics for which gone returns true are passed over. bitMap, if given, is what extension units hold of a
+// message.
+func CheckQueues(l *Log, queues map[QueueKey]*Queue, gone func(topic string) bool, bitMap func(map[string]string) []byte) []error {
 	if gone == nil {
 		gone = func(string) bool { return false }
 	}
@@ -150,6 +157,11 @@ func CheckQueues(l *Log, queues map[QueueKey]*Queue, gone func(topic string) boo
 		for _, bad := range q.Bad {
 			add(k, "%s", bad)
 		}
+		for _, x := range q.lost {
+			if x.phys >= l.Min {
+				add(k, "%s", x.what)
+			}
+		}
 		if byQueue[k] == nil && len(l.Rot) == 0 {
 			for i, u := range q.Units {
 				if u != filler && u.Phys >= l.Min {
@@ -165,12 +177,12 @@ func CheckQueues(l *Log, queues map[QueueKey]*Queue, gone func(topic string) boo
 			add(k, "is missing; the log has %d records for it", len(recs))
 			continue
 		}
-		errs = append(errs, checkQueue(l, k, q, recs)...)
+		errs = append(errs, checkQueue(l, k, q, recs, bitMap)...)
 	}
 	return errs
 }
 
-func checkQueue(l *Log, k QueueKey, q *Queue, recs []*Record) []error {
+func checkQueue(l *Log, k QueueKey, q *Queue, recs []*Record, bitMap func(map[string]string) []byte) []error {
 	var errs []error
 	add := func(format string, args ...any) {
 		if len(errs) < 5 {
@@ -204,6 +216,11 @@ func checkQueue(l *Log, k QueueKey, q *Queue, recs []*Record) []error {
 		}
 		if got != want {
 			add("unit %d is %v, want %v", r.QueueOffset, got, want)
+		}
+		if x, ok := q.Exts[r.QueueOffset]; ok && x.StoreTime != r.StoreTime {
+			add("the extension of unit %d is of another message: stored at %d, want %d", r.QueueOffset, x.StoreTime, r.StoreTime)
+		} else if ok && bitMap != nil && !bytes.Equal(x.BitMap, bitMap(r.Properties)) {
+			add("the extension of unit %d has the bit map %x, want %x", r.QueueOffset, x.BitMap, bitMap(r.Properties))
 		}
 		next = r.QueueOffset + 1
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	Slots   int                     // of the index files
 	Journal *Journal                // what was sent; nil when that is not known
 	Gone    func(topic string) bool // topics that were deleted, whose records have no queues; nil for none
+	// BitMap is what extension units hold of a message with these properties; nil when that is not known.
+	BitMap func(props map[string]string) []byte
 }
 
 // CheckStopped reads a store that was closed in order and returns what does not agree: log, queues and index with each
@@ -50,7 +52,7 @@ func CheckStopped(fsys vfs.FS, root string, o Options) (*Stopped, []error) {
 	for _, tail := range s.Log.Tail {
 		errs = append(errs, fmt.Errorf("commit log: %s", tail))
 	}
-	errs = append(errs, CheckQueues(s.Log, s.Queues, o.Gone)...)
+	errs = append(errs, CheckQueues(s.Log, s.Queues, o.Gone, o.BitMap)...)
 	errs = append(errs, CheckIndex(s.Log, s.Index)...)
 	if o.Journal != nil {
 		errs = append(errs, o.Journal.Check(s.Log)...)

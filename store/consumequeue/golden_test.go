@@ -84,7 +84,7 @@ func checkUnits(t *testing.T, s *Set, q *Queue, want testkit.ConsumeQueue) {
 			if diff := cmp.Diff(ExtUnit{w.Ext.TagsCode, w.Ext.MsgStoreTime, bits}, e); err != nil || diff != "" {
 				t.Fatalf("ext unit of %d: %v\n%s", w.QueueOffset, err, diff)
 			}
-			u.TagsCode, _ = ext.TagsCode(u.TagsCode)
+			u.TagsCode = e.TagsCode
 		}
 		if diff := cmp.Diff(Unit{w.Pos, w.Size, w.TagsCode}, u); diff != "" {
 			t.Fatalf("%s/%d at %d:\n%s", want.Topic, want.QueueID, w.QueueOffset, diff)

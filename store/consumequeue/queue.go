@@ -26,6 +26,7 @@ type Queue struct {
 	number uint64
 
 	min, max atomic.Int64 // unit offsets, max exclusive
+	ext      atomic.Pointer[Ext]
 
 	mu struct {
 		sync.Mutex

@@ -211,6 +211,9 @@ func (q *Queue) Reset(phys int64) (dropped int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	if e := q.ext.Load(); e != nil {
+		e.reset()
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	// A process that was killed may have made files whose names are not durable: the next sync looks after that.

@@ -127,6 +127,13 @@ func (s *Set) Expire(q *Queue, logMin int64) (int, error) {
 	}
 	if removed > 0 {
 		s.markUnsynced(q)
+		if e := q.ext.Load(); e != nil {
+			if u, err := q.At(q.min.Load()); err == nil {
+				if err := e.expire(u.TagsCode); err != nil {
+					return removed, fmt.Errorf("cannot expire consume queue extension: %w", err)
+				}
+			}
+		}
 	}
 	return removed, nil
 }

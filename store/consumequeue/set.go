@@ -33,6 +33,7 @@ type Config struct {
 	Root         string // store directory
 	FileBytes    int64  // size of the files of new queues
 	BatchBytes   int64  // the same of batch queues
+	ExtBytes     int64  // the same of extension units
 	MaxOpenFiles int    // 0: 512
 	Logger       *slog.Logger
 }
@@ -235,6 +236,9 @@ func (s *Set) openVolume() bool {
 func (s *Set) syncVolume(queues []*Queue, batches []*BatchQueue) error {
 	for _, q := range queues {
 		q.takeUnsynced()
+		if e := q.ext.Load(); e != nil {
+			e.takeUnsynced()
+		}
 	}
 	errs := []error{s.volume.Sync()}
 	dirs := map[string]struct{}{}
@@ -326,6 +330,17 @@ func (s *Set) markDirty(q *Queue) {
 	s.mu.Lock()
 	s.mu.dirty = append(s.mu.dirty, q)
 	s.mu.Unlock()
+}
+
+// relist puts a queue that could not be written out back among those that wait for it.
+func (s *Set) relist(q *Queue) {
+	q.mu.Lock()
+	list := len(q.mu.buf) > 0 && !q.mu.removed
+	q.mu.listed = list
+	q.mu.Unlock()
+	if list {
+		s.markDirty(q)
+	}
 }
 
 func (s *Set) markUnsynced(q *Queue) {

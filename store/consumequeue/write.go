@@ -16,6 +16,12 @@ const blankChunk = 3000
 
 // writeOut writes the pending units. The caller holds set.changing, so that written only moves here.
 func (q *Queue) writeOut() error {
+	if e := q.ext.Load(); e != nil {
+		if err := e.writeOut(); err != nil { // no queue unit points to what is not there
+			q.set.relist(q)
+			return err
+		}
+	}
 	q.mu.Lock()
 	b, first, fileBytes := q.mu.buf, q.mu.written, q.mu.fileBytes
 	q.mu.listed = false
@@ -144,11 +150,15 @@ func (q *Queue) blank(start, upTo int64) error {
 func (q *Queue) sync() (dirs []string, err error) {
 	files, newNames := q.takeUnsynced()
 	var errs []error
+	if e := q.ext.Load(); e != nil {
+		names, err := e.sync()
+		dirs, errs = names, append(errs, err)
+	}
 	for _, start := range files {
 		errs = append(errs, notGone(q.syncFile(start)))
 	}
 	if newNames {
-		dirs = []string{q.dir(), filepath.Dir(q.dir()), q.set.Dir(), q.set.cfg.Root}
+		dirs = append(dirs, q.dir(), filepath.Dir(q.dir()), q.set.Dir(), q.set.cfg.Root)
 	}
 	return dirs, errors.Join(errs...)
 }
