@@ -117,7 +117,6 @@ var refusedValues = map[string][2]string{
 	"indexRocksDBEnable":            {"true", "false"},
 	"popConsumerKVServiceInit":      {"true", "false"},
 	"popConsumerKVServiceEnable":    {"true", "false"},
-	"enableConsumeQueueExt":         {"true", "false"},
 }
 
 func TestRefusals(t *testing.T) {
