@@ -14,7 +14,7 @@ type Unit struct {
 }
 
 // ExtLost reports whether the unit points to an extension unit that cannot be found: TagsCode is its address.
-func (u *Unit) ExtLost() bool { return u.Ext == nil && consumequeue.IsExtAddr(u.TagsCode) }
+func (u Unit) ExtLost() bool { return u.Ext == nil && consumequeue.IsExtAddr(u.TagsCode) }
 
 // Missing reports whether the unit stands for no record: the record was never readable, or is gone.
 func (u Unit) Missing() bool { return u.Size == consumequeue.FillerSize || u.Size <= 0 }
