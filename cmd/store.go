@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -223,15 +222,6 @@ func topicNames(d *inspect.Dir) []string {
 		return nil
 	}
 	return names
-}
-
-// baseName is the name that a destructive act on a store directory asks for.
-func baseName(dir string) string {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		abs = dir
-	}
-	return strings.TrimSuffix(filepath.Base(abs), string(filepath.Separator))
 }
 
 // rangeArgs asks for the arguments named and takes up to optional more.

@@ -79,6 +79,12 @@ func runStoreIndex(a *app, c *cobra.Command, o *storeIndexOptions, args []string
 			return err
 		}
 		for _, x := range files {
+			if x.Err != nil {
+				if err := w.Row(unreadableIndexRow(x)...); err != nil {
+					return err
+				}
+				continue
+			}
 			row, err := indexRow(ctx, x, o.check)
 			if err != nil {
 				return err
@@ -91,12 +97,14 @@ func runStoreIndex(a *app, c *cobra.Command, o *storeIndexOptions, args []string
 	})
 }
 
+// unreadableIndexRow is the row of a file that could not be read.
+func unreadableIndexRow(x *inspect.IndexFile) []any {
+	row := make([]any, len(storeIndexSchema.Fields))
+	row[0], row[1], row[len(row)-1] = x.Name, x.Err.Error(), x.Size
+	return row
+}
+
 func indexRow(ctx context.Context, x *inspect.IndexFile, check bool) ([]any, error) {
-	if x.Err != nil {
-		row := make([]any, len(storeIndexSchema.Fields))
-		row[0], row[1], row[len(row)-1] = x.Name, x.Err.Error(), x.Size
-		return row, nil
-	}
 	s, err := x.Stats(ctx, check)
 	if err != nil {
 		return nil, err

@@ -3,7 +3,6 @@ package cmd
 import (
 	"encoding/hex"
 	"fmt"
-	"time"
 
 	"mqx/internal/render"
 	"mqx/message"
@@ -134,8 +133,5 @@ func compressionName(sysFlag int32) string {
 	}
 	return fmt.Sprint(message.CompressionOf(sysFlag))
 }
-
-// showMs is a time as it is read back to the user.
-func showMs(ms int64) string { return "@" + time.UnixMilli(ms).Format(time.RFC3339) }
 
 func hexText(b []byte) string { return hex.EncodeToString(b) }

@@ -249,16 +249,16 @@ func unitRow(d *inspect.Dir, q *inspect.Queue, u inspect.Unit, logEnd int64) ([]
 	if err != nil {
 		return nil, err
 	}
-	real, bits := any(nil), any(nil)
+	tagsCode, bits := any(nil), any(nil)
 	if has {
-		real, bits = ext.TagsCode, hexText(ext.BitMap)
+		tagsCode, bits = ext.TagsCode, hexText(ext.BitMap)
 	}
 	stored, tag, id := whenMs(0), any(nil), any(nil)
 	if v != nil {
 		r := storedRecord(v)
 		stored, tag, id = whenMs(v.StoreTimestamp()), r.Tags(), orUnknown(r.UniqKey())
 	}
-	return []any{q.Topic, q.ID, u.N, u.Offset, u.Count, u.Phys, u.Size, u.TagsCode, real, bits, stored, tag, id, state}, nil
+	return []any{q.Topic, q.ID, u.N, u.Offset, u.Count, u.Phys, u.Size, u.TagsCode, tagsCode, bits, stored, tag, id, state}, nil
 }
 
 // unitState compares a unit with its record.

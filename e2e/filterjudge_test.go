@@ -83,7 +83,7 @@ var cornerExpressions = []string{
 	"a = b", "a <> b", "a = b = c", "a = 5 = TRUE", "(a = 5) = TRUE", "TRUE = (a = 5)", "TRUE = a", "a = TRUE", "a <> FALSE", "TRUE = 5", "5 = TRUE", "TRUE = 'true'", "'true' = TRUE", "TRUE = TRUE",
 	"NULL = a", "a = NULL", "a <> NULL", "NULL IS NULL", "5 IS NULL", "'x' IS NOT NULL", "(a = 5) IS NULL", "(a > 5) IS NOT NULL", "-a IS NULL", "a IS NULL IS NULL", "a IS NULL IS NOT NULL = TRUE",
 	"a > 5", "a >= 5", "a < 5", "a <= 5", "a > 5.5", "a < -5", "5 < a", "5 < 6", "6 < 5.0", "5 = 5.0", "5 = 5L", "5.0 = 5", "a > 'x'", "'x' > a", "a > TRUE", "a > NULL", "(a = 5) > 5", "a > (b = 5)", "a > b", "a > -b", "a > b > c", "-a > 5",
-	"NOT a = 5", "NOT (a = 5)", "NOT NOT (a = 5)", "NOT a IS NULL", "NOT a > 5", "NOT a IN ('5')", "NOT 5", "NOT 'x'", "- - 5 = 5", "-+-5 = 5", "+ 'x' = 'x'", "-'x' IS NULL", "-TRUE IS NULL",
+	"NOT a = 5", "NOT (a = 5)", "NOT NOT(a = 5)", "NOT a IS NULL", "NOT a > 5", "NOT a IN ('5')", "NOT 5", "NOT 'x'", "- - 5 = 5", "-+-5 = 5", "+ 'x' = 'x'", "-'x' IS NULL", "-TRUE IS NULL",
 	"a BETWEEN 5 AND 6", "a BETWEEN 6 AND 5", "a NOT BETWEEN 6 AND 5", "a BETWEEN 5 AND 5", "a BETWEEN -6 AND -7", "a BETWEEN b AND c", "a BETWEEN 5 AND b", "a BETWEEN 'a' AND 'b'", "a BETWEEN 5 AND 'b'", "a BETWEEN NULL AND 5", "a BETWEEN TRUE AND FALSE", "5 BETWEEN a AND b", "5 BETWEEN 4 AND 6",
 	"a BETWEEN 5 AND 6 AND b = 'x'", "a BETWEEN 5 AND 6 OR b = 'x'", "a BETWEEN (b = 5) AND 7", "a BETWEEN 1.5 AND 3000000000", "'x' BETWEEN 1 AND 2",
 	"a IN ('5')", "a NOT IN ('5')", "a IN ()", "a IN (5)", "a IN ('5', 'x', 'hello', 'q', 'r', 's', 't')", "a IN '5'", "(a) IN ('5')", "+a IN ('5')", "5 IN ('5')", "'5' IN ('5')", "a IN ('5') IN ('6')", "a IN ('')", "a IN ('it''s')", "a IN ('5',)",

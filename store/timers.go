@@ -7,13 +7,17 @@ import (
 	"mqx/store/timer"
 )
 
-// Timer and what it takes, see package timer.
 type (
-	Timer      = timer.Timer
-	TimerItem  = timer.Item
+	// Timer is the wheel with its log, see package timer.
+	Timer = timer.Timer
+	// TimerItem is a message that is to wait.
+	TimerItem = timer.Item
+	// TimerRules are precision and window.
 	TimerRules = timer.Rules
+	// TimerEntry is a message that waits.
 	TimerEntry = timer.Entry
-	TimerSlot  = timer.DueSlot
+	// TimerSlot is a slot that is due.
+	TimerSlot = timer.DueSlot
 	// TimerWaiting is what a record of the timer topic says.
 	TimerWaiting = timer.Waiting
 )
