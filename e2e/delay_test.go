@@ -156,6 +156,7 @@ func TestRetriesUntilDeadLetter(t *testing.T) {
 // One make leaves delayed messages in flight, the other delivers them: each
 // once, none of them early.
 func TestDelayedMessagesChangeHands(t *testing.T) {
+	t.Parallel()
 	for name, makes := range map[string][2]func(*testing.T, brokerSpec) *process{
 		"mqx leaves them": {mqxBroker, apacheBroker}, "Apache leaves them": {apacheBroker, mqxBroker},
 	} {

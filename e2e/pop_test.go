@@ -16,6 +16,7 @@ const popArrival = 60 * time.Second
 // A push consumer of the Java client that an operator has switched to pop gets
 // every message, and the one it failed once more.
 func TestPopPushConsumer(t *testing.T) {
+	t.Parallel()
 	c := sharedCluster(t)
 	d := sharedDriver(t)
 	const topic, group = "E2EPop", "GID_e2e_pop"
@@ -62,6 +63,7 @@ func TestPopPushConsumer(t *testing.T) {
 // Messages that were popped from one make and not acknowledged come back from
 // the other, which continues its store; those that were do not.
 func TestPopCrossesMakes(t *testing.T) {
+	t.Parallel()
 	for name, makes := range map[string][2]func(*testing.T, brokerSpec) *process{
 		"mqx first":    {mqxBroker, apacheBroker},
 		"Apache first": {apacheBroker, mqxBroker},

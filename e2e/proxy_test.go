@@ -15,6 +15,7 @@ import (
 // sends, pops, acks, changed invisible times, messages that come back, and dead
 // letters.
 func TestProxyWithJavaClient(t *testing.T) {
+	t.Parallel()
 	c := sharedCluster(t)
 	d := sharedDriver(t)
 	peers := proxyPeers(t)
@@ -66,6 +67,7 @@ func lineOf(text, prefix string) string {
 
 // The same with the gRPC client for Node.
 func TestProxyWithNodeClient(t *testing.T) {
+	t.Parallel()
 	c := sharedCluster(t)
 	peers := proxyPeers(t)
 	const topic, group = "E2EProxyNode", "GID_e2e_proxy_node"
