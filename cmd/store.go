@@ -19,7 +19,7 @@ import (
 func newStoreCmd(a *app) *cobra.Command {
 	return asGroup(
 		&cobra.Command{
-			Use: "store", Short: "Look into, verify, repair and move a store directory, mqx's or Apache's",
+			Use: "store", Short: "Look into, verify and repair a store directory, mqx's or Apache's",
 			Long: `Works on the directory alone, with the broker stopped, running or gone. Reading
 takes no lock and changes nothing. docs/store.md is the runbook.`,
 		},
