@@ -28,6 +28,22 @@ func (b *Broker) handleRunningInfo(r *server.Request) {
 	b.forward(r, h.ConsumerGroup, h.ClientID, nil)
 }
 
+// recordOf returns the record that a message id names, and where it is. When it
+// returns nil the request has been answered.
+func (b *Broker) recordOf(r *server.Request, msgID string) (rec []byte, phys int64) {
+	_, phys, err := message.ParseOffsetID(msgID)
+	if err != nil {
+		r.Reply(remoting.RespSystemError, fmt.Sprintf("the message id cannot be read: %v", err))
+		return nil, 0
+	}
+	rec, err = b.store.RecordAt(phys)
+	if err != nil {
+		r.Reply(remoting.RespSystemError, noRecordText(phys, err))
+		return nil, 0
+	}
+	return rec, phys
+}
+
 // handleConsumeDirectly forwards CONSUME_MESSAGE_DIRECTLY to the client, with
 // the message it names.
 func (b *Broker) handleConsumeDirectly(r *server.Request) {
@@ -35,14 +51,8 @@ func (b *Broker) handleConsumeDirectly(r *server.Request) {
 	if !header(r, &h) {
 		return
 	}
-	_, phys, err := message.ParseOffsetID(h.MsgID)
-	if err != nil {
-		r.Reply(remoting.RespSystemError, fmt.Sprintf("the message id cannot be read: %v", err))
-		return
-	}
-	rec, err := b.store.RecordAt(phys)
-	if err != nil {
-		r.Reply(remoting.RespSystemError, noRecordText(phys, err))
+	rec, _ := b.recordOf(r, h.MsgID)
+	if rec == nil {
 		return
 	}
 	b.forward(r, h.ConsumerGroup, h.ClientID, rec)

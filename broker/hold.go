@@ -50,7 +50,7 @@ type hold struct {
 		sync.Mutex
 		queues map[holdKey][]*parkedPull
 		conns  map[uint64]*connPulls
-		heap   deadlineHeap
+		heap   deadlineHeap[*parkedPull]
 		timer  *time.Timer
 		due    time.Time // when the timer fires; zero when it does not run
 		closed bool
@@ -324,37 +324,4 @@ func (h *hold) expire() {
 	for _, p := range late {
 		p.wake(true)
 	}
-}
-
-// deadlineHeap orders parked pulls by their deadline.
-type deadlineHeap []*parkedPull
-
-// Len is part of heap.Interface.
-func (d *deadlineHeap) Len() int { return len(*d) }
-
-// Less is part of heap.Interface.
-func (d *deadlineHeap) Less(i, j int) bool { return (*d)[i].until.Before((*d)[j].until) }
-
-// Swap is part of heap.Interface.
-func (d *deadlineHeap) Swap(i, j int) {
-	h := *d
-	h[i], h[j] = h[j], h[i]
-	h[i].pos, h[j].pos = i, j
-}
-
-// Push is part of heap.Interface.
-func (d *deadlineHeap) Push(x any) {
-	p := x.(*parkedPull)
-	p.pos = len(*d)
-	*d = append(*d, p)
-}
-
-// Pop is part of heap.Interface.
-func (d *deadlineHeap) Pop() any {
-	old := *d
-	n := len(old) - 1
-	p := old[n]
-	old[n] = nil
-	*d = old[:n]
-	return p
 }

@@ -43,7 +43,7 @@ type popHold struct {
 		topics map[string]map[string]*popGroup // topic, group
 		retry  map[string]*popGroup            // pop retry topics
 		conns  map[uint64]map[*parkedPop]struct{}
-		heap   popHeap
+		heap   deadlineHeap[*parkedPop]
 		keys   int
 		timer  *time.Timer
 		due    time.Time
@@ -371,37 +371,4 @@ func (h *popHold) expire() {
 	for _, p := range late {
 		p.wake()
 	}
-}
-
-// popHeap orders parked pops by their deadline.
-type popHeap []*parkedPop
-
-// Len is part of heap.Interface.
-func (d *popHeap) Len() int { return len(*d) }
-
-// Less is part of heap.Interface.
-func (d *popHeap) Less(i, j int) bool { return (*d)[i].until.Before((*d)[j].until) }
-
-// Swap is part of heap.Interface.
-func (d *popHeap) Swap(i, j int) {
-	h := *d
-	h[i], h[j] = h[j], h[i]
-	h[i].pos, h[j].pos = i, j
-}
-
-// Push is part of heap.Interface.
-func (d *popHeap) Push(x any) {
-	p := x.(*parkedPop)
-	p.pos = len(*d)
-	*d = append(*d, p)
-}
-
-// Pop is part of heap.Interface.
-func (d *popHeap) Pop() any {
-	old := *d
-	n := len(old) - 1
-	p := old[n]
-	old[n] = nil
-	*d = old[:n]
-	return p
 }

@@ -194,14 +194,8 @@ func (b *Broker) handleResumeCheck(r *server.Request) {
 	if !header(r, &h) {
 		return
 	}
-	_, phys, err := message.ParseOffsetID(h.MsgID)
-	if err != nil {
-		r.Reply(remoting.RespSystemError, fmt.Sprintf("the message id cannot be read: %v", err))
-		return
-	}
-	rec, err := b.store.RecordAt(phys)
-	if err != nil {
-		r.Reply(remoting.RespSystemError, noRecordText(phys, err))
+	rec, phys := b.recordOf(r, h.MsgID)
+	if rec == nil {
 		return
 	}
 	view := message.View(rec)
