@@ -50,6 +50,6 @@ func (p *Precedence) StepBack(f func()) {
 	began := time.Now()
 	f()
 	if p.Wanted() {
-		time.Sleep(min(2*time.Since(began), longestRest))
+		time.Sleep(min(8*time.Since(began), longestRest))
 	}
 }
