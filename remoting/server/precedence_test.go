@@ -17,7 +17,7 @@ func TestStepBack(t *testing.T) {
 		took      time.Duration
 		atOnce    int32
 	}{
-		{name: "in use: one after the other, each with a rest", preferred: true, used: true, took: 8 * 3 * work, atOnce: 1},
+		{name: "in use: one after the other, each with a rest", preferred: true, used: true, took: 8 * (1 + restShare) * work, atOnce: 1},
 		{name: "not in use: all at once", preferred: true, took: work, atOnce: 8},
 		{name: "nobody is preferred", took: work, atOnce: 8},
 	} {
