@@ -586,3 +586,21 @@ func TestStaticTopicsStopTheStart(t *testing.T) {
 	cfg.AllowUnsupported = []string{"topicQueueMapping.json"}
 	start(t, cfg)
 }
+
+// A key that takes effect after a restart shows in the answer and in the file,
+// and is not half in force before.
+func TestUpdateConfigAfterRestart(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	before := *r.cfg()
+	r.ok(remoting.ReqUpdateBrokerConfig, nil, []byte("reviveQueueNum=16\nbrokerName=other\ntraceOn=false\n"))
+	r.ok(remoting.ReqUpdateBrokerConfig, nil, []byte("regionId=R9\n"))
+	if c := r.cfg(); c.ReviveQueueNum != before.ReviveQueueNum || c.BrokerName != before.BrokerName || c.TraceOn || c.RegionID != "R9" {
+		t.Errorf("in force: reviveQueueNum=%d brokerName=%s traceOn=%v regionId=%s", c.ReviveQueueNum, c.BrokerName, c.TraceOn, c.RegionID)
+	}
+	body := "\n" + string(r.ok(remoting.ReqGetBrokerConfig, nil, nil).Body)
+	for _, want := range []string{"reviveQueueNum=16", "brokerName=other", "traceOn=false", "regionId=R9"} {
+		if !strings.Contains(body, "\n"+want+"\n") {
+			t.Errorf("%s is not shown", want)
+		}
+	}
+}

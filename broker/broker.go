@@ -85,6 +85,9 @@ type Broker struct {
 	configMu struct {
 		sync.Mutex
 		version remoting.DataVersion
+		// saved is what the next start begins with; of it, only the keys that take
+		// effect at once are in force.
+		saved *Config
 	}
 	renaming chan struct{}
 
@@ -132,7 +135,7 @@ func New(cfg Config) (*Broker, error) {
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	now := b.now()
 	b.mappingVersion = remoting.NewDataVersion(now)
-	b.configMu.version = remoting.NewDataVersion(now)
+	b.configMu.version, b.configMu.saved = remoting.NewDataVersion(now), b.cfg()
 	b.endpoint.Store(&endpoint{})
 
 	b.stats = stats.NewSet()

@@ -52,7 +52,7 @@ func (c *Config) blackListed(key string) bool {
 // handleGetConfig serves GET_BROKER_CONFIG.
 func (b *Broker) handleGetConfig(r *server.Request) {
 	b.configMu.Lock()
-	version := b.configMu.version
+	version, saved := b.configMu.version, b.configMu.saved
 	b.configMu.Unlock()
 	v, err := fastjson.MarshalStandard(&version)
 	if err != nil {
@@ -61,7 +61,7 @@ func (b *Broker) handleGetConfig(r *server.Request) {
 	}
 	p := newReply(remoting.RespSuccess, "")
 	p.set(keyVersion, v)
-	p.cmd.Body = b.cfg().ValuesText()
+	p.cmd.Body = saved.ValuesText()
 	p.to(r)
 }
 
@@ -82,48 +82,61 @@ func (b *Broker) handleUpdateConfig(r *server.Request) {
 	r.Reply(remoting.RespSuccess, text)
 }
 
+// configFields are the keys of a configuration.
+func configFields(c *Config) map[string]props.Field {
+	fields := map[string]props.Field{}
+	for _, fd := range props.Fields(c) {
+		fields[fd.Key] = fd
+	}
+	return fields
+}
+
 // updateConfig applies entries and says what is active now and what after a
-// restart.
+// restart: keys of the second kind are not in force before.
 func (b *Broker) updateConfig(entries []props.Entry, peer string) (string, *refusedError) {
 	b.configMu.Lock()
 	defer b.configMu.Unlock()
-	next := *b.cfg()
-	fields := map[string]props.Field{}
-	for _, fd := range props.Fields(&next) {
-		fields[fd.Key] = fd
-	}
+	saved, force := *b.configMu.saved, *b.cfg()
+	savedFields, forceFields := configFields(&saved), configFields(&force)
 	var now, later []string
 	for _, e := range entries {
-		if next.blackListed(e.Key) {
+		if saved.blackListed(e.Key) {
 			return "", refuse(remoting.RespNoPermission, "Can not update config in black list.")
 		}
 		if ref := refusals.Find(e.Key, e.Value); ref != nil {
 			return "", refuse(remoting.RespInvalidParameter, "%s=%s is not supported: %s", e.Key, e.Value, ref.Why)
 		}
-		fd, ok := fields[e.Key]
+		fd, ok := savedFields[e.Key]
 		if !ok {
 			return "", refuseUnbound(e)
 		}
-		if err := fd.Set(e.Value); err != nil {
+		err := fd.Set(e.Value)
+		if !liveKeys[e.Key] && !store.IsLive(e.Key) {
+			later = append(later, e.Key)
+		} else {
+			now = append(now, e.Key)
+			if err == nil {
+				err = forceFields[e.Key].Set(e.Value)
+			}
+		}
+		if err != nil {
 			return "", refuse(remoting.RespInvalidParameter, "key %q: %v", e.Key, err)
 		}
-		if liveKeys[e.Key] || store.IsLive(e.Key) {
-			now = append(now, e.Key)
-		} else {
-			later = append(later, e.Key)
+	}
+	for _, c := range []*Config{&saved, &force} {
+		if err := c.Validate(); err != nil {
+			return "", refuse(remoting.RespInvalidParameter, "%v", err)
 		}
 	}
-	if err := next.Validate(); err != nil {
-		return "", refuse(remoting.RespInvalidParameter, "%v", err)
-	}
-	where, err := b.saveConfig(&next, entries)
+	where, err := b.saveConfig(&saved, entries)
 	if err != nil {
 		return "", refuse(remoting.RespSystemError, "nothing was changed: %v", err)
 	}
-	if _, _, err := b.store.Reconfigure(next.Store); err != nil {
+	b.configMu.saved, force.loaded = &saved, saved.loaded
+	if _, _, err := b.store.Reconfigure(force.Store); err != nil {
 		return "", refuse(remoting.RespSystemError, "saved in %s, but not in force: %v", where, err)
 	}
-	b.putConfig(&next)
+	b.putConfig(&force)
 	b.configMu.version = b.configMu.version.NextVersion(b.now())
 	b.log.Info("configuration changed", "active_now", now, "after_restart", later, "file", where, "peer", peer)
 	b.registrar.Everything()

@@ -132,12 +132,14 @@ func (c *ackCall) ack(a *pop.Ack, reviveQueue int32, reviveTime int64) *refusedE
 	return nil
 }
 
-// reviveQueues is the number of queues of the revive topic.
+// reviveQueues is the number of queues of the revive topic: those that pops
+// take, and those that they took before reviveQueueNum was made smaller.
 func (s *popService) reviveQueues() int {
+	n := int(s.reviveTurns)
 	if tp := s.b.topics.Get(s.reviveTopic); tp != nil {
-		return int(tp.WriteQueueNums)
+		n = max(n, int(tp.WriteQueueNums))
 	}
-	return s.b.cfg().ReviveQueueNum
+	return n
 }
 
 // merge marks an ack in the buffer; false when its checkpoint is not there.

@@ -115,7 +115,7 @@ func (c *popCall) run() {
 	c.popTime = c.s.b.now().UnixMilli()
 	c.reviveQueue = pop.OrderQueue
 	if !c.h.Order {
-		c.reviveQueue = int32(c.s.turn.Add(1)-1) % int32(c.s.b.cfg().ReviveQueueNum)
+		c.reviveQueue = int32((c.s.turn.Add(1) - 1) % c.s.reviveTurns)
 	}
 	c.read()
 	var puts []*store.Put

@@ -27,6 +27,7 @@ type popService struct {
 	notices     *popHold // NOTIFICATION
 	woken       *wokenPulls
 	turn        atomic.Uint32 // of the revive queues
+	reviveTurns uint32        // revive queues that pops take in turn (reviveQueueNum at the start)
 	merging     bool          // checkpoints may be in the buffer
 
 	mu struct {
@@ -55,7 +56,7 @@ func newPopService(b *Broker, cfg *Config) *popService {
 	s := &popService{
 		b: b, reviveTopic: pop.ReviveTopic(cfg.BrokerClusterName), queues: newPopQueues(b.now),
 		hold: newPopHold(b.now, limits, false), notices: newPopHold(b.now, limits, true),
-		merging: cfg.PopMerge, flushSoon: make(chan struct{}, 1), records: make(chan struct{}, 1),
+		reviveTurns: uint32(cfg.ReviveQueueNum), merging: cfg.PopMerge, flushSoon: make(chan struct{}, 1), records: make(chan struct{}, 1),
 	}
 	s.woken = newWokenPulls(b.classes.vip, func(r *server.Request, _ bool) {
 		if r.Code == remoting.ReqNotification {
@@ -71,10 +72,30 @@ func newPopService(b *Broker, cfg *Config) *popService {
 	return s
 }
 
-// Load reads consumerOrderInfo.json.
+// Load makes sure of the revive topic's queues and reads consumerOrderInfo.json.
 func (s *popService) Load() error {
+	if err := s.growReviveTopic(); err != nil {
+		return err
+	}
 	_, err := jsonfile.Load(s.b.fsys, s.b.configFile("consumerOrderInfo.json"), s.mu.orders.Decode)
 	return err
+}
+
+// growReviveTopic gives the revive topic as many queues as pops take; the topic
+// remembers them when there are fewer again.
+func (s *popService) growReviveTopic() error {
+	tp := s.b.topics.Get(s.reviveTopic)
+	if tp == nil || tp.WriteQueueNums >= int32(s.reviveTurns) {
+		return nil
+	}
+	c := tp.TopicConfig
+	c.ReadQueueNums, c.WriteQueueNums = max(c.ReadQueueNums, int32(s.reviveTurns)), int32(s.reviveTurns)
+	saved := make(chan error, 1)
+	s.b.topics.Put([]remoting.TopicConfig{c}, func(err error) { saved <- err })
+	if err := <-saved; err != nil {
+		return fmt.Errorf("cannot save the queues of the revive topic: %w", err)
+	}
+	return nil
 }
 
 // Start sets the timers of ordered queues that were closed at the last stop.

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -579,4 +580,50 @@ func TestGoldenPop(t *testing.T) {
 		}
 	}
 	t.Log(rp.answered)
+}
+
+// The revive queues are taken in turn for ever: the turn must not become
+// negative when its counter overflows.
+func TestPopReviveTurnOverflows(t *testing.T) {
+	t.Parallel()
+	p := startPop(t, nil)
+	p.createTopic("T", 1)
+	p.pops.turn.Store(math.MaxInt32 - 1)
+	for i := range 5 {
+		p.send("T", 0, "", fmt.Sprint("m", i))
+		resp := p.ok(remoting.ReqPopMessage, popHeader("G", "T", 0), nil)
+		if rq, _, err := resp.Fields.Int32("reviveQid"); err != nil || rq < 0 || rq > 7 {
+			t.Errorf("pop %d: revive queue %d, %v", i, rq, err)
+		}
+	}
+}
+
+// More revive queues than the topic was made with, and fewer than there were:
+// what was popped is revived either way.
+func TestPopReviveQueuesChange(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	with := func(n int) popping {
+		return startPop(t, func(c *Config) { c.Store.RootDir, c.ReviveQueueNum = dir, n })
+	}
+	p := with(2)
+	p.createTopic("T", 1)
+	for i, n := range []int{4, 1} {
+		p.send("T", 0, "", fmt.Sprint("m", i))
+		p.pops.turn.Store(3)
+		h := popHeader("G", "T", 0)
+		h.InvisibleTime = 1000
+		if got := bodies(p.pop(h)); len(got) != 1 {
+			t.Fatalf("popped %v", got)
+		}
+		p.stop()
+		p = with(n)
+		p.ackAll("G", p.collect("G", "T", 1, 60_000))
+	}
+}
+
+func (p popping) ackAll(group string, ms []popped) {
+	for _, m := range ms {
+		p.ack(group, m)
+	}
 }
