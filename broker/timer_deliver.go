@@ -39,7 +39,7 @@ func (s *timerService) deliverSlot(ctx context.Context, slotMs int64) bool {
 		}
 		for len(chunk) > 0 {
 			n := s.readEntries(chunk, cancelled)
-			if !s.store(ctx, false) {
+			if n == 0 || !s.store(ctx, false) {
 				return false
 			}
 			s.t.Delivered(slotMs, chunk[n-1].Pos, s.need)
@@ -96,7 +96,8 @@ func (s *timerService) cancellations(ctx context.Context, slot *store.TimerSlot)
 	return keys, true
 }
 
-// readEntries fills s.from with the messages of the first entries of a slot, and returns how many of them it looked at.
+// readEntries fills s.from with the messages of the first entries of a slot, and returns how many of them it is done with:
+// it stops at one that can neither be read nor put off.
 func (s *timerService) readEntries(chunk []store.TimerEntry, cancelled map[string]bool) int {
 	s.from, s.props = s.from[:0], s.props[:0]
 	n, bytes := 0, 0
@@ -109,7 +110,9 @@ func (s *timerService) readEntries(chunk []store.TimerEntry, cancelled map[strin
 		e := &chunk[i]
 		rec, err := s.reader.Read(e.Phys, e.Size)
 		if err != nil && !errors.Is(err, store.ErrNoRecord) {
-			s.putOff(e, err)
+			if !s.putOff(e, err) {
+				return i
+			}
 			continue
 		}
 		var w store.TimerWaiting
@@ -143,13 +146,9 @@ func (s *timerService) store(ctx context.Context, direct bool) bool {
 			break
 		}
 		if ok, _ := s.st.Writeable(); ok && try >= timerTries {
-			for i := range s.from {
-				s.putOff(&s.from[i].entry, nil)
-				if direct {
-					s.t.Count(s.name(s.from[i].waiting.Topic), 1, s.nowMs())
-				}
-			}
-			s.from = s.from[:0]
+			s.putOffRest(direct)
+		}
+		if len(s.from) == 0 {
 			break
 		}
 		if !sleepFor(ctx, timerTryAgain) {
@@ -219,15 +218,35 @@ func (s *timerService) sortOut(direct bool) {
 	s.from = again
 }
 
-// putOff puts a message that cannot be read or stored now into a later slot.
-func (s *timerService) putOff(e *store.TimerEntry, err error) {
+// putOffRest puts off what could not be stored and leaves in s.from what could not be put off either.
+func (s *timerService) putOffRest(direct bool) {
+	kept := s.from[:0]
+	for i := range s.from {
+		f := s.from[i]
+		if !s.putOff(&f.entry, nil) {
+			kept = append(kept, f)
+			continue
+		}
+		if direct {
+			s.t.Count(s.name(f.waiting.Topic), 1, s.nowMs())
+		}
+	}
+	clear(s.from[len(kept):])
+	s.from = kept
+}
+
+// putOff puts a message that cannot be read or stored now into a later slot. It reports false when that failed too: the
+// message is then to stay where it is.
+func (s *timerService) putOff(e *store.TimerEntry, err error) bool {
 	if err != nil {
 		s.quiet.Warn("a timer message cannot be read; it is put off", "phys_offset", e.Phys, "error", err)
 	}
 	now := s.nowMs()
 	if err := s.t.PutOff(e, now+timerPutOff.Milliseconds(), now); err != nil {
-		s.quiet.Warn("a timer message cannot be put off", "phys_offset", e.Phys, "error", err)
+		s.quiet.Warn("a timer message cannot be put off; it stays in its slot", "phys_offset", e.Phys, "error", err)
+		return false
 	}
+	return true
 }
 
 // timerRates count for the runtime information.

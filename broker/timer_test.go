@@ -3,15 +3,18 @@ package broker
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"mqx/internal/clock"
+	"mqx/internal/vfs"
 	"mqx/message"
 	"mqx/remoting"
 	"mqx/store"
@@ -385,4 +388,41 @@ func TestTimerFlowControl(t *testing.T) {
 		t.Errorf("%d messages were taken", taken)
 	}
 	r.send("T", 0, prop("TIMER_DELAY_MS", "9000"), "another slot")
+}
+
+// A message that can neither be stored nor put off, since the timer log takes nothing, stays in its slot: it is never
+// passed over.
+func TestTimerMessageThatCannotBePutOff(t *testing.T) {
+	cfg, disk := onMem()
+	cfg.TimerLogFileBytes = 1 << 20
+	ck := clock.NewManual(time.UnixMilli(1_800_000_000_400))
+	cfg.Clock = ck
+	b, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &badPuts{put: b.timers.put, times: map[string]int{"bad": timerTries + 1}, tries: map[string]int{}}
+	b.timers.put = f.do
+	r := run(t, b)
+	r.createTopic("T", 1)
+	for _, body := range []string{"bad", "good"} {
+		r.send("T", 0, prop("TIMER_DELAY_MS", "1500"), body)
+	}
+	r.takenUp()
+	disk.Inject(func(op vfs.Op) error {
+		if op.Kind == vfs.OpWrite && strings.Contains(op.Path, "timerlog") {
+			return errors.New("no room")
+		}
+		return nil
+	})
+	defer disk.Inject(nil)
+	r.reach(ck, 500*time.Millisecond, "T", 0, 2)
+	var got []string
+	for _, rec := range r.waitRecords("T", 0, 2) {
+		got = append(got, string(rec.Body))
+	}
+	if slices.Sort(got); !slices.Equal(got, []string{"bad", "good"}) {
+		t.Errorf("delivered %v", got)
+	}
+	waitFor(t, "the slot", func() bool { return r.timers.t.Num() == 0 })
 }
