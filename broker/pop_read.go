@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"fmt"
+
 	"mqx/broker/pop"
 	"mqx/message"
 	"mqx/store"
@@ -86,7 +88,12 @@ func (c *popCall) take(q *popQueue, start int64, want int, retry bool) bool {
 		return false
 	}
 	rd := &popRead{call: c, q: q, start: start, next: res.NextOffset, res: res, parts: res.Parts}
-	rd.offsets = s.offsetsOf(q.key, start, res)
+	var err error
+	if rd.offsets, err = s.offsetsOf(q.key, start, res); err != nil {
+		s.b.quiet.Warn("the offsets of a light queue could not be read by a pop", "topic", q.key.Topic, "queue", q.key.Queue, "offset", start, "error", err)
+		res.Release()
+		return false
+	}
 	c.count += len(rd.offsets)
 	c.reads = append(c.reads, rd)
 	s.b.countGet(q.key.Topic, q.key.Group, res)
@@ -118,8 +125,9 @@ func (s *popService) passed(q pop.QueueKey, next int64, order bool) {
 }
 
 // offsetsOf are the queue offsets of the messages of a result. Records of other
-// topics' queues that light queues show do not know them.
-func (s *popService) offsetsOf(q pop.QueueKey, start int64, res *store.GetResult) []int64 {
+// topics' queues that light queues show do not know them: without the queue's
+// units nothing may be handed out.
+func (s *popService) offsetsOf(q pop.QueueKey, start int64, res *store.GetResult) ([]int64, error) {
 	out := make([]int64, 0, res.Count)
 	light := message.IsLMQ(q.Topic)
 	var phys []int64
@@ -130,12 +138,11 @@ func (s *popService) offsetsOf(q pop.QueueKey, start int64, res *store.GetResult
 		}
 	}
 	if !light {
-		return out
+		return out, nil
 	}
 	units, err := s.b.store.Units(q.Topic, q.Queue, start, int(res.NextOffset-start))
 	if err != nil {
-		s.b.quiet.Warn("the offsets of a light queue could not be read", "topic", q.Topic, "error", err)
-		return out
+		return nil, err
 	}
 	i := 0
 	for _, u := range units {
@@ -144,7 +151,10 @@ func (s *popService) offsetsOf(q pop.QueueKey, start int64, res *store.GetResult
 			i++
 		}
 	}
-	return out
+	if i < len(phys) {
+		return nil, fmt.Errorf("%d of %d messages are not in the queue's units", len(phys)-i, len(phys))
+	}
+	return out, nil
 }
 
 // recordsIn yields the records of the parts of a result.

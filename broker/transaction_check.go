@@ -153,15 +153,15 @@ func (c *checkRound) leave(off int64, rec message.View, h *transaction.Half) {
 
 // move plans the copy of a half message.
 func (c *checkRound) move(off int64, rec message.View, h *transaction.Half, peer asker) {
+	own := message.View(append([]byte(nil), rec...))
+	half, err := transaction.ParseHalf(own)
+	if err != nil { // it was one a moment ago
+		return
+	}
 	c.t.mu.Lock()
 	ok := c.t.mu.book.Move(off)
 	c.t.mu.Unlock()
 	if !ok {
-		return
-	}
-	own := message.View(append([]byte(nil), rec...))
-	half, err := transaction.ParseHalf(own)
-	if err != nil { // it was one a moment ago
 		return
 	}
 	m := move{half: half, from: off, peer: peer}
