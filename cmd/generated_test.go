@@ -106,6 +106,7 @@ var schemas = map[string][]render.Schema{
 	"mqx store verify":                         {storeFindingSchema},
 	"mqx store verify --coverage":              {storeCoverageSchema},
 	"mqx store repair, rebuild":                {storeStepSchema},
+	"mqx store export":                         {storeExportSchema},
 }
 
 const fieldsMark = "<!-- the rest is written by `go test ./cmd -run Fresh -update` -->\n"

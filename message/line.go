@@ -31,27 +31,48 @@ type Line struct {
 	Properties     map[string]string
 	// RawProperties is the properties as stored, for those that are not UTF-8, which JSON has no way to write.
 	RawProperties []byte
+	// Order is the names of Properties in the order in which they are stored, which is that of the JSON object. Nil is
+	// sorted by name.
+	Order []string
+
+	// What follows is only in the lines of a whole export: docs/format/export.md.
+
+	PhysicalOffset            *int64
+	PreparedTransactionOffset int64
+	// Record is the record as stored, where it cannot be made of the other members: compressed bodies, inner batches.
+	Record []byte
+	// RecordMessage is the number, from 0, of a message of an inner batch. Record is with message 0.
+	RecordMessage int
+	// LogFileSize is mappedFileSizeCommitLog of the log; in the first line.
+	LogFileSize int64
+	// Redacted leaves out the body: such a line is refused by ParseLine.
+	Redacted bool
 }
 
 // lineJSON is the members of a line, in their order.
 type lineJSON struct {
-	Topic          string            `json:"topic"`
-	QueueID        *int32            `json:"queueId,omitempty"`
-	QueueOffset    *int64            `json:"queueOffset,omitempty"`
-	StoreTime      string            `json:"storeTime,omitempty"`
-	Tag            string            `json:"tag,omitempty"`
-	Keys           []string          `json:"keys,omitempty"`
-	Body           *string           `json:"body"`
-	BodyEncoding   string            `json:"bodyEncoding"`
-	MsgID          string            `json:"msgId,omitempty"`
-	BornTime       string            `json:"bornTime,omitempty"`
-	BornHost       string            `json:"bornHost,omitempty"`
-	StoreHost      string            `json:"storeHost,omitempty"`
-	ReconsumeTimes int32             `json:"reconsumeTimes"`
-	Flag           int32             `json:"flag"`
-	SysFlag        int32             `json:"sysFlag"`
-	Properties     map[string]string `json:"properties"`
-	RawProperties  []byte            `json:"rawProperties,omitempty"`
+	Topic          string         `json:"topic"`
+	QueueID        *int32         `json:"queueId,omitempty"`
+	QueueOffset    *int64         `json:"queueOffset,omitempty"`
+	StoreTime      string         `json:"storeTime,omitempty"`
+	Tag            string         `json:"tag,omitempty"`
+	Keys           []string       `json:"keys,omitempty"`
+	Body           *string        `json:"body"`
+	BodyEncoding   string         `json:"bodyEncoding"`
+	MsgID          string         `json:"msgId,omitempty"`
+	BornTime       string         `json:"bornTime,omitempty"`
+	BornHost       string         `json:"bornHost,omitempty"`
+	StoreHost      string         `json:"storeHost,omitempty"`
+	ReconsumeTimes int32          `json:"reconsumeTimes"`
+	Flag           int32          `json:"flag"`
+	SysFlag        int32          `json:"sysFlag"`
+	Properties     lineProperties `json:"properties"`
+	RawProperties  []byte         `json:"rawProperties,omitempty"`
+	PhysicalOffset *int64         `json:"physicalOffset,omitempty"`
+	Prepared       int64          `json:"preparedTransactionOffset,omitempty"`
+	RecordMessage  int            `json:"recordMessage,omitempty"`
+	LogFileSize    int64          `json:"logFileSize,omitempty"`
+	Record         []byte         `json:"record,omitempty"`
 }
 
 // lineTime is how times are written.
@@ -64,10 +85,8 @@ func AppendLine(dst []byte, l *Line) ([]byte, error) {
 		Topic: l.Topic, QueueID: l.QueueID, QueueOffset: l.QueueOffset,
 		StoreTime: formatLineTime(l.StoreTimestamp), BornTime: formatLineTime(l.BornTimestamp),
 		Tag: m.Tags(), Keys: m.Keys(), MsgID: l.MsgID, BornHost: formatLineHost(l.BornHost), StoreHost: formatLineHost(l.StoreHost),
-		ReconsumeTimes: l.ReconsumeTimes, Flag: l.Flag, SysFlag: l.SysFlag, Properties: l.Properties, RawProperties: l.RawProperties,
-	}
-	if j.Properties == nil {
-		j.Properties = map[string]string{}
+		ReconsumeTimes: l.ReconsumeTimes, Flag: l.Flag, SysFlag: l.SysFlag, Properties: lineProperties{l.Properties, l.Order}, RawProperties: l.RawProperties,
+		PhysicalOffset: l.PhysicalOffset, Prepared: l.PreparedTransactionOffset, RecordMessage: l.RecordMessage, LogFileSize: l.LogFileSize, Record: l.Record,
 	}
 	body := string(l.Body)
 	j.BodyEncoding = "text"
@@ -75,7 +94,9 @@ func AppendLine(dst []byte, l *Line) ([]byte, error) {
 		j.BodyEncoding = "base64"
 		body = base64.StdEncoding.EncodeToString(l.Body)
 	}
-	j.Body = &body
+	if j.Body = &body; l.Redacted {
+		j.Body, j.BodyEncoding = nil, "none"
+	}
 	b := bytes.NewBuffer(dst)
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
@@ -94,7 +115,8 @@ func ParseLine(line []byte) (Line, error) {
 	}
 	l := Line{
 		Topic: j.Topic, QueueID: j.QueueID, QueueOffset: j.QueueOffset, MsgID: j.MsgID,
-		ReconsumeTimes: j.ReconsumeTimes, Flag: j.Flag, SysFlag: j.SysFlag, Properties: j.Properties, RawProperties: j.RawProperties,
+		ReconsumeTimes: j.ReconsumeTimes, Flag: j.Flag, SysFlag: j.SysFlag, Properties: j.Properties.values, RawProperties: j.RawProperties, Order: j.Properties.order,
+		PhysicalOffset: j.PhysicalOffset, PreparedTransactionOffset: j.Prepared, RecordMessage: j.RecordMessage, LogFileSize: j.LogFileSize, Record: j.Record,
 	}
 	var err error
 	if l.Body, err = lineBody(&j); err != nil {
@@ -122,9 +144,11 @@ func ParseLine(line []byte) (Line, error) {
 	m := Message{Properties: l.Properties}
 	if m.Tags() == "" && j.Tag != "" {
 		m.SetTags(j.Tag)
+		l.Order = nil
 	}
 	if len(m.Keys()) == 0 && len(j.Keys) > 0 {
 		m.SetKeys(j.Keys...)
+		l.Order = nil
 	}
 	return l, nil
 }

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"bytes"
 	"net/netip"
 	"strings"
 	"testing"
@@ -103,6 +104,7 @@ func TestGoldenLines(t *testing.T) {
 func FuzzParseLine(f *testing.F) {
 	f.Add([]byte(`{"topic":"T","queueId":1,"queueOffset":2,"body":"x","bodyEncoding":"text","properties":{"a":"b"}}`))
 	f.Add([]byte(`{"body":"00ff","bodyEncoding":"hex","bornHost":"[::1]:1","storeTime":"2026-01-02T03:04:05.678Z"}`))
+	f.Add([]byte(`{"body":"x","properties":{"b":"1","a":"2","b":"3"},"physicalOffset":7,"recordMessage":1,"logFileSize":9,"record":"AAAA"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, err := ParseLine(b)
 		if err != nil {
@@ -119,6 +121,22 @@ func FuzzParseLine(f *testing.F) {
 		second, err := AppendLine(nil, &again)
 		if err != nil || string(first) != string(second) {
 			t.Fatalf("%s then %s, %v", first, second, err)
+		}
+		rec, err := l.AppendRecord(nil)
+		if err != nil {
+			return
+		}
+		v, err := ParseView(rec, DecodeOptions{VerifyBodyCRC: true})
+		if err != nil || len(v) != len(rec) {
+			t.Fatalf("%s makes the record %x, which is none: %v", b, rec, err)
+		}
+		for i, w := range v.WholeLines() { // what it is exported as comes back
+			if got, err := w.AppendRecord(nil); i == 0 && (err != nil || !bytes.Equal(got, rec)) {
+				t.Fatalf("%x comes back as %x, %v", rec, got, err)
+			}
+		}
+		if _, err := l.Message(); err != nil && len(l.Record) == 0 {
+			t.Fatalf("%s has a record and no message: %v", b, err)
 		}
 	})
 }

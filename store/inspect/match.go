@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 // Match says which records are wanted. Everything that is set has to hold; the zero value wants all.
 type Match struct {
 	Topic    string
+	Topics   []string // one of these; empty wants all
 	Queue    int32
 	HasQueue bool
 	Tag      string // a || b; "" and * are all
@@ -32,6 +34,9 @@ type Match struct {
 func (m Match) Func() func(message.View) bool { return m.compile().match }
 
 func (m Match) compile() *matcher {
+	if len(m.Topics) == 1 && m.Topic == "" {
+		m.Topic = m.Topics[0]
+	}
 	c := &matcher{Match: m, topic: []byte(m.Topic), key: []byte(m.Key), id: []byte(m.ID), body: []byte(m.Body)}
 	if t := strings.TrimSpace(m.Tag); t != "" && t != "*" {
 		for tag := range strings.SplitSeq(t, "||") {
@@ -53,6 +58,9 @@ type matcher struct {
 
 func (c *matcher) match(v message.View) bool {
 	if len(c.topic) > 0 && !bytes.Equal(v.Topic(), c.topic) {
+		return false
+	}
+	if len(c.Topics) > 1 && !slices.Contains(c.Topics, string(v.Topic())) {
 		return false
 	}
 	if c.HasQueue && v.QueueID() != c.Queue {
