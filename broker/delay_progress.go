@@ -139,11 +139,7 @@ func (b *Broker) countDelivered(name []byte, _ int32, size int32) {
 	c := b.getCounters(message.TopicSchedule, delayGroup)
 	c.nums.AddTimes(1, 1)
 	c.size.AddTimes(int64(size), 1)
-	if t := b.topics.GetBytes(name); t != nil {
-		t.puts.AddTimes(1, 1)
-		t.putBytes.AddTimes(int64(size), 1)
-	}
-	b.brokerPuts.AddTimes(1, 1)
+	b.countPut(name, size)
 }
 
 // handleDelayOffsets serves GET_ALL_DELAY_OFFSET.

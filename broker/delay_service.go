@@ -158,13 +158,6 @@ func (s *delayService) Arrived(queue int32) {
 	}
 }
 
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // Run delivers and saves until ctx ends. What was delivered last is saved by
 // Close.
 func (s *delayService) Run(ctx context.Context) {

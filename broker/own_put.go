@@ -28,3 +28,13 @@ func (b *Broker) putOwn(rec message.Record, waitFlush bool, done func(*store.Put
 func (b *Broker) putOwnBatch(ps []*store.Put) {
 	b.store.PutBatch(ps)
 }
+
+// countPut counts one message of size bytes that was stored in a topic, for the
+// topic and for the broker.
+func (b *Broker) countPut(topic []byte, size int32) {
+	if t := b.topics.GetBytes(topic); t != nil {
+		t.puts.AddTimes(1, 1)
+		t.putBytes.AddTimes(int64(size), 1)
+	}
+	b.brokerPuts.AddTimes(1, 1)
+}

@@ -233,7 +233,7 @@ func (rd *popRead) mark() bool {
 	s.mu.Unlock()
 	if merged {
 		if !waits || after < before {
-			poke(s.flushSoon)
+			signal(s.flushSoon)
 		}
 		return false
 	}

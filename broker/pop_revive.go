@@ -70,18 +70,6 @@ func (s *popService) runRevive(ctx context.Context) {
 	}
 }
 
-// sleep waits, and returns false when ctx ends before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // newReviveQueue starts behind the last checkpoint that was dealt with.
 func newReviveQueue(s *popService, id int32) *reviveQueue {
 	q := &reviveQueue{s: s, id: id, reviver: pop.NewReviver(reviveWaiting)}

@@ -198,15 +198,7 @@ func (s *popService) Arrived(topic []byte, queue int32, offset, tagsCode int64, 
 	s.hold.Arrived(topic, queue, offset, tagsCode, props)
 	s.notices.Arrived(topic, queue, offset, tagsCode, props)
 	if len(topic) == len(s.reviveTopic) && string(topic) == s.reviveTopic {
-		poke(s.records)
-	}
-}
-
-// poke wakes a loop that waits on ch.
-func poke(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
+		signal(s.records)
 	}
 }
 

@@ -82,11 +82,7 @@ func (b *Broker) recalled(r *server.Request, put *store.Put, key string) {
 		p.to(r)
 		return
 	}
-	if t := b.topics.GetBytes(timerTopic); t != nil {
-		t.puts.AddTimes(1, 1)
-		t.putBytes.AddTimes(int64(put.Size), 1)
-	}
-	b.brokerPuts.AddTimes(1, 1)
+	b.countPut(timerTopic, put.Size)
 	p := newReply(remoting.RespSuccess, "")
 	p.str(keyRegion, b.own().region)
 	p.str(keyMsgID, key)

@@ -165,7 +165,7 @@ func (r *registrar) Changed(names []string) {
 			t.mu.names[n] = struct{}{}
 		}
 		t.mu.Unlock()
-		t.poke()
+		signal(t.wake)
 	}
 }
 
@@ -175,7 +175,7 @@ func (r *registrar) Everything() {
 		t.mu.Lock()
 		t.mu.full = true
 		t.mu.Unlock()
-		t.poke()
+		signal(t.wake)
 	}
 }
 
@@ -192,7 +192,7 @@ func (r *registrar) Lost(addr string) {
 	t.mu.full = true
 	t.mu.Unlock()
 	t.lost.Store(true)
-	t.poke()
+	signal(t.wake)
 }
 
 // Await calls done, on another goroutine, once every name server that answers
@@ -260,13 +260,6 @@ func (r *registrar) Close() {
 	r.wg.Wait()
 }
 
-func (t *nsTarget) poke() {
-	select {
-	case t.wake <- struct{}{}:
-	default:
-	}
-}
-
 // responsive reports whether waiting for this name server makes sense.
 func (t *nsTarget) responsive(now time.Time) bool {
 	began := t.began.Load()
@@ -280,7 +273,7 @@ func (t *nsTarget) await(done func()) bool {
 	switch {
 	case t.mu.full || len(t.mu.names) > 0:
 		t.mu.waiting = append(t.mu.waiting, done)
-		t.poke()
+		signal(t.wake)
 	case t.mu.sending:
 		t.mu.told = append(t.mu.told, done)
 	default:

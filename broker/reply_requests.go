@@ -69,9 +69,7 @@ func (b *Broker) storeReply(it *sendItem, code int32, remark string) {
 		if !stored {
 			b.quiet.Warn("a reply could not be stored", "topic", it.topic.TopicName, "status", put.Status.String(), "error", put.Err)
 		} else {
-			it.topic.puts.AddTimes(1, 1)
-			it.topic.putBytes.AddTimes(int64(put.Size), 1)
-			b.brokerPuts.AddTimes(1, 1)
+			b.countPut(it.put.Record.Topic, put.Size)
 		}
 		it.put.PhysicalOffset, it.put.QueueOffset = put.PhysicalOffset, put.QueueOffset
 		it.answerReply(code, remark, stored)

@@ -146,12 +146,7 @@ func (b *Broker) refreshIfReady(ctx context.Context) {
 }
 
 // wakeNaming makes a new list of name servers count at once.
-func (b *Broker) wakeNaming() {
-	select {
-	case b.renaming <- struct{}{}:
-	default:
-	}
-}
+func (b *Broker) wakeNaming() { signal(b.renaming) }
 
 // Explain says in one line each what the start reports: addresses listened on
 // and advertised and why, name servers, store path and flush mode, what the

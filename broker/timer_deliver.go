@@ -151,7 +151,7 @@ func (s *timerService) store(ctx context.Context, direct bool) bool {
 		if len(s.from) == 0 {
 			break
 		}
-		if !sleepFor(ctx, timerTryAgain) {
+		if !sleep(ctx, timerTryAgain) {
 			return false
 		}
 	}

@@ -70,7 +70,7 @@ type timerSource struct {
 
 func newTimerService(b *Broker) *timerService {
 	return &timerService{
-		put: b.putOwnBatch, delivered: b.countTimerDelivered, name: b.topicName, now: b.now,
+		put: b.putOwnBatch, delivered: b.countPut, name: b.topicName, now: b.now,
 		conf: func() *Timers { return &b.cfg().Timers }, quiet: b.quiet, log: b.log,
 		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
 	}
@@ -207,18 +207,6 @@ func pause(ctx context.Context, timer *time.Timer, d time.Duration, wake <-chan 
 	}
 }
 
-// sleepFor waits; it reports false when ctx ended.
-func sleepFor(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // round takes up what has come, then delivers one slot that is due. It tells when to come back; waits is false when
 // nothing waits at all. What had come by now is in the wheel before a slot of now is read: a cancellation that came in time
 // counts.
@@ -323,7 +311,7 @@ func (s *timerService) takeUp(ctx context.Context, to int64) bool {
 			break
 		}
 		s.quiet.Warn("timer messages cannot be taken up; it is tried again", "queue_offset", offset, "error", err)
-		if !sleepFor(ctx, timerTryAgain) {
+		if !sleep(ctx, timerTryAgain) {
 			return false
 		}
 	}
@@ -408,14 +396,6 @@ func (b *Broker) topicName(topic []byte) string {
 		return t.TopicName
 	}
 	return string(topic)
-}
-
-func (b *Broker) countTimerDelivered(topic []byte, size int32) {
-	if t := b.topics.GetBytes(topic); t != nil {
-		t.puts.AddTimes(1, 1)
-		t.putBytes.AddTimes(int64(size), 1)
-	}
-	b.brokerPuts.AddTimes(1, 1)
 }
 
 var errForeign = errors.New("the log holds another message there than the one that was to come")

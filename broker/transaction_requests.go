@@ -152,11 +152,7 @@ func (it *endItem) done(put *store.Put) {
 	t.ended(t.mu.book.End(it.half.QueueOffset, it.half.UniqKey)...)
 	t.mu.Unlock()
 	t.counts.commits.Add(1)
-	if tp := b.topics.GetBytes(put.Record.Topic); tp != nil {
-		tp.puts.AddTimes(1, 1)
-		tp.putBytes.AddTimes(int64(put.Size), 1)
-	}
-	b.brokerPuts.AddTimes(1, 1)
+	b.countPut(put.Record.Topic, put.Size)
 	it.req.Reply(remoting.RespSuccess, "")
 }
 

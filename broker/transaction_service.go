@@ -179,10 +179,7 @@ func (t *transactions) ended(offs ...int64) {
 	before := t.mu.batch.Full(cfg.TransactionOpMsgMaxSize)
 	t.mu.batch.Add(t.b.now(), offs...)
 	if !was || !before && t.mu.batch.Full(cfg.TransactionOpMsgMaxSize) {
-		select {
-		case t.kick <- struct{}{}:
-		default:
-		}
+		signal(t.kick)
 	}
 }
 
