@@ -9,6 +9,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,6 +65,7 @@ type Broker struct {
 	modes          *requestModes
 	routes         *routeTable
 	main, vip      *server.Server
+	limits         *server.Limits
 	client         *client.Client
 	registrar      *registrar
 	transactions   *transactions
@@ -227,6 +229,9 @@ func (b *Broker) open(ctx context.Context) error {
 	sc := cfg.Store
 	sc.FS, sc.Clock, sc.Logger, sc.OnArrive, sc.Together = b.fsys, b.clock, b.log, b.arrived, b.flushed.Do
 	sc.BitMaps = bitMaps{b}
+	b.limits = server.NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
+	queues, logs := openFiles(b.limits.Rest())
+	sc.MaxOpenFiles, sc.MaxOpenLogFiles = cmp.Or(sc.MaxOpenFiles, queues), cmp.Or(sc.MaxOpenLogFiles, logs)
 	st, err := store.Open(sc)
 	if err != nil {
 		return err
@@ -247,6 +252,12 @@ func (b *Broker) open(ctx context.Context) error {
 	}
 	b.started = b.now()
 	return nil
+}
+
+// openFiles is how many files of the consume queues and of the log the store may keep open, of the descriptors that
+// connections leave: at most half of them together, so that others can be opened at any time.
+func openFiles(rest int) (queues, logs int) {
+	return min(max(rest/3, 8), 512), min(max(rest/6, 4), 256)
 }
 
 // arrived wakes the pulls that wait for a message. The dispatcher calls it.
@@ -288,16 +299,15 @@ const wokenWorkers = 4
 // listen starts the two servers.
 func (b *Broker) listen(ctx context.Context) error {
 	cfg := b.cfg()
-	limits := server.NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
 	var err error
-	if b.main, err = b.newServer(cfg.ListenPort, false, limits); err != nil {
+	if b.main, err = b.newServer(cfg.ListenPort, false); err != nil {
 		return err
 	}
 	vipPort := 0
 	if cfg.ListenPort > 0 {
 		vipPort = cfg.ListenPort - 2
 	}
-	if b.vip, err = b.newServer(vipPort, true, limits); err != nil {
+	if b.vip, err = b.newServer(vipPort, true); err != nil {
 		return err
 	}
 	if err := b.main.Start(ctx); err != nil {
@@ -309,8 +319,8 @@ func (b *Broker) listen(ctx context.Context) error {
 	return b.vip.Start(ctx)
 }
 
-func (b *Broker) newServer(port int, vip bool, limits *server.Limits) (*server.Server, error) {
-	sc := b.cfg().serverConfig(port, limits, b.log)
+func (b *Broker) newServer(port int, vip bool) (*server.Server, error) {
+	sc := b.cfg().serverConfig(port, b.limits, b.log)
 	sc.OnOpen, sc.OnClose = b.connOpened, func(c *server.Conn, _ error) { b.connClosed(c) }
 	sc.OnWritable = func(c *server.Conn) { b.hold.Writable(c.ID()) }
 	if vip {

@@ -54,6 +54,8 @@ type Config struct {
 	PhysicalMemoryBytes int64
 	// MaxOpenFiles bounds the descriptors that consume queues keep open together. 0 means 512.
 	MaxOpenFiles int
+	// MaxOpenLogFiles bounds the files of the log that are kept open beside those not flushed yet. 0 means 256.
+	MaxOpenLogFiles int
 
 	// RootDir is the store directory.
 	RootDir string `conf:"storePathRootDir"`

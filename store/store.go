@@ -205,7 +205,7 @@ func (s *Store) load(r *recovery) error {
 		FlushLeastPages:       c.FlushCommitLogLeastPages,
 		FlushThoroughInterval: time.Duration(c.FlushCommitLogThoroughIntervalMs) * time.Millisecond,
 		SyncFlushTimeout:      time.Duration(c.SyncFlushTimeoutMs) * time.Millisecond,
-		PropCRC:               c.AppendPropCRC, Together: c.Together, Clock: c.Clock, Logger: c.Logger,
+		PropCRC:               c.AppendPropCRC, MaxOpenFiles: c.MaxOpenLogFiles, Together: c.Together, Clock: c.Clock, Logger: c.Logger,
 	}); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ const (
 // Limits counts connections, in all and by address, against a maximum.
 // Servers of one process may share one. Safe to share.
 type Limits struct {
-	max, perIP int
+	max, perIP, rest int
 
 	mu struct {
 		sync.Mutex
@@ -51,13 +51,17 @@ func newLimits(maxConnections, maxPerIP int, fds uint64) *Limits {
 	if maxPerIP < 0 || maxPerIP > maxConnections {
 		maxPerIP = maxConnections
 	}
-	l := &Limits{max: maxConnections, perIP: maxPerIP}
+	l := &Limits{max: maxConnections, perIP: maxPerIP, rest: n - maxConnections}
 	l.mu.byIP = map[netip.Addr]int{}
 	return l
 }
 
 // Max returns the maxima in force.
 func (l *Limits) Max() (connections, perIP int) { return l.max, l.perIP }
+
+// Rest returns how many descriptors the process has beside those of the
+// connections, for files and for connections that it opens itself.
+func (l *Limits) Rest() int { return l.rest }
 
 // Open returns the number of open connections.
 func (l *Limits) Open() int {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
@@ -23,6 +24,9 @@ func TestLimitsFromDescriptors(t *testing.T) {
 		{0, 0, 1 << 63, 1610612736, 1207959552},
 	} {
 		l := newLimits(tc.maxConns, tc.perIP, tc.fds)
+		if want := int(min(tc.fds, math.MaxInt32)) - tc.wantMax; l.Rest() != want {
+			t.Errorf("limits of %d, %d with %d descriptors leave %d, want %d", tc.maxConns, tc.perIP, tc.fds, l.Rest(), want)
+		}
 		if l.max != tc.wantMax || l.perIP != tc.wantIP {
 			t.Errorf("limits of %d, %d with %d descriptors: %d, %d, want %d, %d",
 				tc.maxConns, tc.perIP, tc.fds, l.max, l.perIP, tc.wantMax, tc.wantIP)
