@@ -129,7 +129,38 @@ func (d *Dir) Find(ctx context.Context, m Match, o ScanOptions, f func(v message
 	if err := found.index(files, p); err != nil {
 		return p, err
 	}
-	return p, found.scan(p.To, noLimit) // the keys of the record at To may not all be in the index
+	return p, found.tail(p.To) // the keys of the record at To may not all be in the index
+}
+
+// tailSearch is how far behind the last record that can be read one is looked for: twice what a record can have.
+const tailSearch = 8 << 20
+
+// tail looks at what the index does not have yet, which is little: one goroutine, and no search of the whole rest of the
+// file, which is zeros.
+func (x *finding) tail(from int64) error {
+	o := x.o
+	from = max(from, o.From)
+	if x.stopped || (o.To > 0 && from >= o.To) {
+		return nil
+	}
+	from, err := x.d.log.Align(x.ctx, from)
+	if err != nil {
+		return err
+	}
+	want := x.m.Func()
+	w := WalkOptions{From: from, To: o.To, SearchBehind: tailSearch, OnRead: o.OnRead, OnBreak: func(b Break) error {
+		if b.Record = nil; o.OnBreak == nil {
+			return nil
+		}
+		return o.OnBreak(b)
+	}}
+	_, err = x.d.log.Walk(x.ctx, w, func(off int64, v message.View) error {
+		if off == x.last || !want(v) {
+			return nil
+		}
+		return x.give(v, ByScan)
+	})
+	return err
 }
 
 // finding is one Find.

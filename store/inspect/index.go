@@ -220,6 +220,28 @@ func (x *IndexFile) EachEntry(ctx context.Context, f func(IndexEntry) error) err
 	})
 }
 
+// entryBlocks delivers all entries in runs of whole ones, oldest first; n is the number of the first of a run.
+func (x *IndexFile) entryBlocks(ctx context.Context, f func(n int32, b []byte)) error {
+	h, err := x.d.openRead(x.Path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Close() }()
+	buf := make([]byte, readChunk/indexEntry*indexEntry)
+	for n := int32(1); n < x.Head.Count; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b := buf[:min(int64(len(buf)), indexEntry*int64(x.Head.Count-n))]
+		if err := readFull(h, b, x.entryAt(n)); err != nil {
+			return err
+		}
+		f(n, b)
+		n += int32(len(b) / indexEntry)
+	}
+	return nil
+}
+
 // EachSlot delivers all slots that are not 0. ErrStop ends it.
 func (x *IndexFile) EachSlot(ctx context.Context, f func(slot, head int32) error) error {
 	return x.each(ctx, indexHead, indexHead+indexSlot*int64(x.Slots), indexSlot, func(i int64, b []byte) error {

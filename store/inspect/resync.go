@@ -83,7 +83,10 @@ type scanner struct {
 }
 
 func (s *scanner) next() (int64, error) {
-	l := s.w.l
+	l, limit := s.w.l, s.w.limit
+	if n := s.w.o.SearchBehind; n > 0 && limit-s.from > n {
+		limit = s.from + n
+	}
 	if s.w.end.Last >= 0 {
 		if v, err := l.Record(s.w.end.Last); err == nil {
 			s.last = v.StoreTimestamp()
@@ -91,11 +94,11 @@ func (s *scanner) next() (int64, error) {
 	}
 	for i := l.fileIndex(s.from); i < len(l.files); i++ {
 		f := l.files[i]
-		if f.Start >= s.w.limit {
+		if f.Start >= limit {
 			break
 		}
 		s.pos = max(s.pos, f.Start)
-		if found, err := s.searchFile(f, min(f.End(), s.w.limit)); err != nil || found >= 0 {
+		if found, err := s.searchFile(f, min(f.End(), limit)); err != nil || found >= 0 {
 			return found, err
 		}
 	}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 
 // VerifyOptions say how to verify. The zero value is right.
 type VerifyOptions struct {
-	// Workers is the number of log files, and then of queues, read at the same time; 0 means one for each
+	// Workers is the number of parts of the log, and then of queues, read at the same time; 0 means one for each
 	// processor, at most 4.
 	Workers int
 	// DelayLevels is messageDelayLevel; empty means Apache's default. Levels that all records agree on are taken as they are.
@@ -47,6 +48,7 @@ type verifier struct {
 	ownUnits    bool             // mqx wrote here: units may be up to a second behind
 	began       time.Time
 
+	whole    bool // log files are not divided
 	fileSize int64
 	logMin   int64
 	logEnd   int64
@@ -72,25 +74,36 @@ func Verify(ctx context.Context, d *Dir, o VerifyOptions) (*Report, error) {
 	if o.Workers <= 0 {
 		o.Workers = min(runtime.GOMAXPROCS(0), maxVerifyWorkers)
 	}
-	v := &verifier{
-		d: d, o: o, ctx: ctx, live: d.in.Locked, dirty: !d.in.Clean(), began: d.o.Clock.Now(),
-		unseen: map[string]int64{},
+	v := newVerifier(ctx, d, o)
+	err := v.run()
+	if errors.Is(err, errUneven) { // file by file then, which takes longer where there are few
+		v = newVerifier(ctx, d, o)
+		v.whole = true
+		err = v.run()
 	}
-	if err := v.run(); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("cannot verify store %q: %w", d.root, err)
 	}
 	r := &Report{
 		InUse: d.in, LogMin: v.logMin, LogEnd: v.logEnd, LogFileSize: v.fileSize, Records: v.records,
-		Units: v.units.Load(), Below: v.below.Load(), Entries: v.index.total, Bytes: v.done.Load(), v: v,
+		Units: v.units.Load(), Below: v.below.Load(), Entries: v.index.total.Load(), Bytes: v.done.Load(), v: v,
 	}
 	r.Findings, r.Total = v.found.sorted()
 	return r, nil
+}
+
+func newVerifier(ctx context.Context, d *Dir, o VerifyOptions) *verifier {
+	return &verifier{
+		d: d, o: o, ctx: ctx, live: d.in.Locked, dirty: !d.in.Clean(), began: d.o.Clock.Now(),
+		unseen: map[string]int64{},
+	}
 }
 
 func (v *verifier) run() error {
 	steps := []func() error{
 		v.prepare,
 		func() error { return v.index.prepare() },
+		v.divideLog,
 		v.readLog,
 		v.settleLog,
 		v.readQueues,
@@ -215,37 +228,47 @@ func (v *verifier) notes() error {
 // fields are the properties of a record that queues and index depend on.
 type fields struct {
 	uniq, keys, tags, delay, innerNum, lmq, lmqOffsets []byte
-	each                                               func(name, value []byte) bool
 }
 
-func newFields() *fields {
-	p := &fields{}
-	p.each = func(name, value []byte) bool {
-		if len(value) == 0 {
-			return true
-		}
-		switch string(name) {
-		case message.PropUniqKey:
-			p.uniq = value
-		case message.PropKeys:
-			p.keys = value
-		case message.PropTags:
-			p.tags = value
-		case message.PropDelay:
-			p.delay = value
-		case message.PropInnerNum:
-			p.innerNum = value
-		case message.PropInnerMultiDispatch:
-			p.lmq = value
-		case message.PropInnerMultiQueueOffset:
-			p.lmqOffsets = value
-		}
-		return true
-	}
-	return p
-}
+func newFields() *fields { return &fields{} }
 
+// read takes them out of a record's properties, as message.EachProperty finds them: of several the last one counts, an
+// empty one is none.
 func (p *fields) read(props []byte) {
-	p.uniq, p.keys, p.tags, p.delay, p.innerNum, p.lmq, p.lmqOffsets = nil, nil, nil, nil, nil, nil, nil
-	message.EachProperty(props, p.each)
+	*p = fields{}
+	for len(props) > 0 {
+		part := props
+		if n := bytes.IndexByte(props, message.PropertySeparator); n >= 0 {
+			part, props = props[:n:n], props[n+1:]
+		} else {
+			props = nil
+		}
+		sep := 0
+		for sep < len(part) && part[sep] != message.NameValueSeparator {
+			sep++
+		}
+		if sep == 0 || sep >= len(part)-1 {
+			continue
+		}
+		p.set(part[:sep], part[sep+1:])
+	}
+}
+
+func (p *fields) set(name, value []byte) {
+	switch string(name) {
+	case message.PropUniqKey:
+		p.uniq = value
+	case message.PropKeys:
+		p.keys = value
+	case message.PropTags:
+		p.tags = value
+	case message.PropDelay:
+		p.delay = value
+	case message.PropInnerNum:
+		p.innerNum = value
+	case message.PropInnerMultiDispatch:
+		p.lmq = value
+	case message.PropInnerMultiQueueOffset:
+		p.lmqOffsets = value
+	}
 }

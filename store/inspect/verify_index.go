@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"mqx/message"
 	"mqx/store/index"
@@ -20,9 +21,10 @@ import (
 type indexCheck struct {
 	v     *verifier
 	files []*indexFile
-	off   bool  // there is none, or it is not to be looked at
-	total int64 // entries
-	bad   bool  // some file is damaged: what the others lack is not told
+	off   bool         // there is none, or it is not to be looked at
+	gone  atomic.Bool  // a file went away while it was read
+	total atomic.Int64 // entries
+	bad   bool         // some file is damaged: what the others lack is not told
 
 	mu struct {
 		sync.Mutex
@@ -102,26 +104,53 @@ func (x *indexCheck) prepare() error {
 		}
 	}
 	for _, f := range x.files {
-		if f.Err != nil {
+		switch {
+		case f.Err != nil:
 			f.damage = f.Err.Error()
-		} else if f.Head.Count > 1 {
-			if err := x.readFile(f); err != nil {
-				if errors.Is(err, fs.ErrNotExist) && v.live {
-					x.off = true
-					return nil
-				}
-				return err
-			}
+		case f.Head.Count > 1:
+			f.from, f.to = f.Head.BeginPhys, f.Head.EndPhys
 		}
-		x.bad = x.bad || f.damage != ""
 	}
 	x.files = slices.DeleteFunc(x.files, func(f *indexFile) bool { return f.damage == "" && f.Head.Count <= 1 })
 	return nil
 }
 
-func (x *indexCheck) isBorder(phys int64) bool {
-	_, ok := x.mu.borders[phys]
-	return ok
+// maxIndexReaders bounds how many index files are read at the same time: each takes 4 bytes a slot.
+const maxIndexReaders = 2
+
+// readEvery reads every step-th file from the first on, beside the log.
+func (x *indexCheck) readEvery(first, step int) error {
+	var heads []int32
+	for i := first; i < len(x.files); i += step {
+		f := x.files[i]
+		if f.damage != "" {
+			continue
+		}
+		if len(heads) != int(f.Slots) {
+			heads = make([]int32, f.Slots)
+		}
+		clear(heads)
+		err := x.readFile(f, heads)
+		if errors.Is(err, fs.ErrNotExist) && x.v.live {
+			x.gone.Store(true)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bordersIn are the borders that entries of a file may be of: its own, and those of files that overlap it.
+func (x *indexCheck) bordersIn(f *indexFile) []int64 {
+	var out []int64
+	for phys := range x.mu.borders {
+		if len(x.files) <= 2 || phys == f.from || phys == f.to || phys > f.from && phys < f.to {
+			out = append(out, phys)
+		}
+	}
+	return out
 }
 
 func (x *indexCheck) others() error {
@@ -141,9 +170,8 @@ func (x *indexCheck) others() error {
 	return nil
 }
 
-// readFile checks the chains of one file against its slots.
-func (x *indexCheck) readFile(f *indexFile) error {
-	heads := make([]int32, f.Slots)
+// readFile checks the chains of one file against its slots. heads are zeros, one a slot.
+func (x *indexCheck) readFile(f *indexFile, heads []int32) error {
 	used := int32(0)
 	bad := func(at int64, format string, args ...any) {
 		if f.damage == "" {
@@ -151,31 +179,32 @@ func (x *indexCheck) readFile(f *indexFile) error {
 		}
 	}
 	h := f.Head
-	err := f.EachEntry(x.v.ctx, func(e IndexEntry) error {
-		x.total++
-		if e.Hash < 0 {
-			bad(f.entryAt(e.N), "entry %d has the hash %d", e.N, e.Hash)
-			return nil
+	own := x.bordersIn(f)
+	slots := uint32(f.Slots)
+	err := f.entryBlocks(x.v.ctx, func(n int32, b []byte) {
+		x.total.Add(int64(len(b) / indexEntry))
+		for ; len(b) >= indexEntry; b, n = b[indexEntry:], n+1 {
+			e := decodeIndexEntry(b, n)
+			if e.Hash < 0 {
+				bad(f.entryAt(e.N), "entry %d has the hash %d", e.N, e.Hash)
+				continue
+			}
+			slot := uint32(e.Hash) % slots
+			if e.Prev != heads[slot] {
+				bad(f.entryAt(e.N)+16, "entry %d says that the one before it in its slot is %d, which is %d", e.N, e.Prev, heads[slot])
+			}
+			if heads[slot] == 0 {
+				used++
+			}
+			heads[slot] = n
+			if e.Phys >= x.v.logMin && !slices.Contains(own, e.Phys) {
+				f.sum += mix(e.Hash, e.Diff, e.Phys)
+			}
 		}
-		slot := e.Hash % f.Slots
-		if e.Prev != heads[slot] {
-			bad(f.entryAt(e.N)+16, "entry %d says that the one before it in its slot is %d, which is %d", e.N, e.Prev, heads[slot])
-		}
-		if heads[slot] == 0 {
-			used++
-		}
-		heads[slot] = e.N
-		if e.N == 1 && e.Phys != h.BeginPhys {
-			bad(16, "the head says that it begins with the record at %d, entry 1 is of %d", h.BeginPhys, e.Phys)
-		}
-		if e.N == h.Count-1 && e.Phys != h.EndPhys {
-			bad(24, "the head says that it ends with the record at %d, the last entry is of %d", h.EndPhys, e.Phys)
-		}
-		if e.Phys >= x.v.logMin && !x.isBorder(e.Phys) {
-			f.sum += mix(e.Hash, e.Diff, e.Phys)
-		}
-		return nil
 	})
+	if err == nil {
+		err = x.readEnds(f, bad)
+	}
 	if err != nil {
 		return err
 	}
@@ -187,7 +216,26 @@ func (x *indexCheck) readFile(f *indexFile) error {
 			bad(32, "the head counts %d used slots, there are %d", h.UsedSlots, used)
 		}
 	}
-	f.from, f.to = h.BeginPhys, h.EndPhys
+	return nil
+}
+
+// readEnds compares the first and the last entry with the head.
+func (x *indexCheck) readEnds(f *indexFile, bad func(int64, string, ...any)) error {
+	h := f.Head
+	first, err := f.Entry(1)
+	if err != nil {
+		return err
+	}
+	last, err := f.Entry(h.Count - 1)
+	if err != nil {
+		return err
+	}
+	if first.Phys != h.BeginPhys {
+		bad(16, "the head says that it begins with the record at %d, entry 1 is of %d", h.BeginPhys, first.Phys)
+	}
+	if last.Phys != h.EndPhys {
+		bad(24, "the head says that it ends with the record at %d, the last entry is of %d", h.EndPhys, last.Phys)
+	}
 	return nil
 }
 
@@ -215,7 +263,9 @@ func (x *indexCheck) readSlots(f *indexFile, heads []int32, bad func(int64, stri
 type indexSums struct {
 	x       *indexCheck
 	want    []uint64
-	last    int // the file of the last record
+	last    int   // the file of the last record
+	calmLo  int64 // between them is no border
+	calmHi  int64
 	hashes  []int32
 	behind  gapCount
 	outside gapCount
@@ -266,7 +316,10 @@ func (s *indexSums) record(off int64, rec message.View, p *fields) {
 		return
 	}
 	s.keyed++
-	if b, ok := x.mu.borders[off]; ok {
+	if off <= s.calmLo || off >= s.calmHi {
+		s.calm(off)
+	}
+	if b := x.borderAt(off, s.calmLo, s.calmHi); b != nil {
 		x.mu.Lock()
 		b.hashes, b.store, b.found = slices.Clone(s.hashes), rec.StoreTimestamp(), true
 		x.mu.Unlock()
@@ -286,6 +339,27 @@ func (s *indexSums) record(off int64, rec message.View, p *fields) {
 	for _, h := range s.hashes {
 		s.want[i] += mix(h, diff, off)
 	}
+}
+
+// calm finds the borders around a position.
+func (s *indexSums) calm(off int64) {
+	s.calmLo, s.calmHi = -1, math.MaxInt64
+	for phys := range s.x.mu.borders {
+		if phys <= off {
+			s.calmLo = max(s.calmLo, phys)
+		}
+		if phys >= off {
+			s.calmHi = min(s.calmHi, phys)
+		}
+	}
+}
+
+// borderAt is the border at a position, which lies between two that are known.
+func (x *indexCheck) borderAt(off, lo, hi int64) *border {
+	if off > lo && off < hi {
+		return nil
+	}
+	return x.mu.borders[off]
 }
 
 func (s *indexSums) fileOf(off int64) (int, bool) {
@@ -320,8 +394,11 @@ func (x *indexCheck) addSums(s indexSums) {
 // settle reports what does not agree.
 func (x *indexCheck) settle() error {
 	v := x.v
-	if x.off {
+	if x.off || x.gone.Load() {
 		return nil
+	}
+	for _, f := range x.files {
+		x.bad = x.bad || f.damage != ""
 	}
 	if len(x.files) == 0 {
 		x.none()

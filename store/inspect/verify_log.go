@@ -3,12 +3,14 @@ package inspect
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"mqx/message"
 	"mqx/store/commitlog"
@@ -19,12 +21,27 @@ type logFile struct {
 	File
 	nominal int64 // where it should end
 	expired bool  // went away meanwhile
+	gone    atomic.Bool
 	skip    bool  // has no records of its own: misplaced or empty
 	carries int64 // misplaced: the position that its first record carries
 
+	logSums
+	chunks []*logChunk
+}
+
+// logSums is what a pass over a part of the log adds up.
+type logSums struct {
 	records, lastEnd, last, lastStore, maxStore int64
 	end                                         End
 	breaks                                      []*logBreak
+}
+
+// logChunk is a part of a file that one worker reads. The first one begins with the file, the others with the first whole
+// record at or behind a border.
+type logChunk struct {
+	p        *logFile
+	from, to int64
+	logSums
 }
 
 // logBreak is a range of the log without readable records, and what was lost there.
@@ -59,7 +76,7 @@ func (v *verifier) prepareLog() error {
 	v.dropForeign()
 	files := v.d.log.Files()
 	for i, f := range files {
-		p := &logFile{File: f, nominal: f.Start + v.fileSize, last: -1}
+		p := &logFile{File: f, nominal: f.Start + v.fileSize, logSums: logSums{last: -1}}
 		if i+1 < len(files) && files[i+1].Start > f.Start {
 			p.nominal = min(p.nominal, files[i+1].Start)
 		}
@@ -105,52 +122,168 @@ func (v *verifier) foreign(path, why string) {
 	})
 }
 
-// readLog reads all files of the log, several at a time.
-func (v *verifier) readLog() error {
+// errUneven says that the parts of a file do not fit together.
+var errUneven = errors.New("the parts of a log file do not fit together")
+
+// divideLog divides the files into chunks for several workers. A file that is not to be read has none.
+func (v *verifier) divideLog() error {
 	return inParallel(v.o.Workers, len(v.logParts), func(i int) error {
 		p := v.logParts[i]
-		if p.skip {
+		if p.Size == 0 {
+			p.skip = true // settleLog says what is wrong
 			return nil
 		}
-		w := newLogWorker(v, p)
-		err := w.run()
+		if carries, other := v.misplaced(p); other {
+			p.skip, p.carries = true, carries
+			return nil
+		}
+		err := v.divide(p)
 		if errors.Is(err, fs.ErrNotExist) && v.live {
-			p.expired = true
+			p.expired, p.chunks = true, nil
 			return nil
 		}
 		return err
 	})
 }
 
-// logWorker reads one file of the log and compares its records with queues and index.
+func (v *verifier) divide(p *logFile) error {
+	end := min(p.End(), p.nominal)
+	at := p.Start
+	for border := at + partBytes; !v.whole && border+partBytes/4 < end; border += partBytes {
+		next, err := v.d.log.firstRecord(v.ctx, border, end)
+		if err != nil {
+			return err
+		}
+		if next < 0 {
+			break // the rest is one chunk: most likely the log ends there
+		}
+		p.chunks = append(p.chunks, &logChunk{p: p, from: at, to: next})
+		at, border = next, max(border, next)
+	}
+	p.chunks = append(p.chunks, &logChunk{p: p, from: at, to: p.nominal})
+	for _, c := range p.chunks {
+		c.last, c.lastEnd = -1, -1
+	}
+	return nil
+}
+
+// firstRecord is the position of the first whole record that starts in a part of a file, -1 when there is none.
+func (l *Log) firstRecord(ctx context.Context, from, to int64) (int64, error) {
+	sc := &scanner{w: &walker{l: l, ctx: ctx, limit: to, end: End{Last: -1}}, from: from - 1, pos: from}
+	return sc.next()
+}
+
+// readLog reads all chunks of the log, several at a time, and the index files beside them.
+func (v *verifier) readLog() error {
+	var jobs []func(*logWorker) error
+	for i := range min(maxIndexReaders, len(v.index.files)) {
+		jobs = append(jobs, func(*logWorker) error { return v.index.readEvery(i, maxIndexReaders) })
+	}
+	for _, p := range v.logParts {
+		for _, c := range p.chunks {
+			jobs = append(jobs, func(w *logWorker) error {
+				err := w.run(c)
+				if errors.Is(err, fs.ErrNotExist) && v.live {
+					p.gone.Store(true)
+					return nil
+				}
+				return err
+			})
+		}
+	}
+	workers := make(chan *logWorker, v.o.Workers)
+	for range v.o.Workers {
+		workers <- newLogWorker(v)
+	}
+	err := inParallel(v.o.Workers, len(jobs), func(i int) error {
+		w := <-workers
+		defer func() { workers <- w }()
+		return jobs[i](w)
+	})
+	if err != nil {
+		return err
+	}
+	for range v.o.Workers {
+		w := <-workers
+		w.cur.settle()
+		v.index.addSums(w.sums)
+	}
+	for _, p := range v.logParts {
+		p.expired = p.expired || p.gone.Load()
+		if !p.expired && !p.join() {
+			return errUneven
+		}
+	}
+	return nil
+}
+
+// join puts the chunks of a file together; false when they do not fit: one ends behind or before the start of the next.
+func (p *logFile) join() bool {
+	p.lastEnd, p.last = 0, -1
+	for i, c := range p.chunks {
+		if i+1 < len(p.chunks) && (c.end.Offset != c.to || c.end.Blanks > 0) {
+			return false
+		}
+		for _, b := range c.breaks {
+			if b.store == 0 {
+				b.store = p.lastStore
+			}
+		}
+		p.breaks = append(p.breaks, c.breaks...)
+		p.records += c.records
+		p.maxStore = max(p.maxStore, c.maxStore)
+		p.end.add(c.end)
+		if c.records > 0 {
+			p.last, p.lastEnd, p.lastStore = c.last, c.lastEnd, c.lastStore
+		}
+	}
+	return true
+}
+
+// logWorker reads chunks of the log and compares its records with queues and index.
 type logWorker struct {
 	v     *verifier
-	p     *logFile
+	p     *logChunk
 	props *fields
 	cur   queueCursors
 	sums  indexSums
 
-	lastTopic []byte
-	lastID    int32
-	lastQueue *vqueue
+	known [64]knownQueue
 }
 
-func newLogWorker(v *verifier, p *logFile) *logWorker {
-	return &logWorker{v: v, p: p, props: newFields(), cur: newQueueCursors(v), sums: v.index.newSums()}
+// knownQueue is a queue that a worker has met: nothing has to be locked to find it again.
+type knownQueue struct {
+	topic []byte
+	id    int32
+	batch bool
+	q     *vqueue
 }
 
-func (w *logWorker) run() error {
-	p, v := w.p, w.v
-	if p.Size == 0 {
-		p.skip = true // settleLog says what is wrong
-		return nil
+// queue is the queue of a record.
+func (w *logWorker) queue(topic []byte, id int32, batch bool) (*vqueue, error) {
+	n := uint32(id)*7 + uint32(len(topic))
+	if len(topic) > 0 {
+		n += uint32(topic[len(topic)-1])*31 + uint32(topic[len(topic)/2])*11
 	}
-	if carries, other := w.misplaced(); other {
-		p.skip, p.carries = true, carries
-		return nil
+	k := &w.known[n%uint32(len(w.known))]
+	if k.q != nil && k.id == id && k.batch == batch && bytes.Equal(k.topic, topic) {
+		return k.q, nil
 	}
-	end, err := v.d.log.Walk(v.ctx, WalkOptions{
-		From: p.Start, To: p.nominal, VerifyBody: true, VerifyProp: true, OnRead: v.progress,
+	q, err := w.v.queues.of(topic, id, batch)
+	if err == nil {
+		k.topic, k.id, k.batch, k.q = append(k.topic[:0], topic...), id, batch, q
+	}
+	return q, err
+}
+
+func newLogWorker(v *verifier) *logWorker {
+	return &logWorker{v: v, props: newFields(), cur: newQueueCursors(v), sums: v.index.newSums()}
+}
+
+func (w *logWorker) run(c *logChunk) error {
+	w.p = c
+	end, err := w.v.d.log.Walk(w.v.ctx, WalkOptions{
+		From: c.from, To: c.to, VerifyBody: true, VerifyProp: true, OnRead: w.v.progress,
 		OnBreak: func(b Break) error {
 			w.broken(b)
 			return nil
@@ -159,14 +292,13 @@ func (w *logWorker) run() error {
 	if err != nil {
 		return err
 	}
-	p.end = end
-	v.index.addSums(w.sums)
+	c.end = end
 	return w.cur.err
 }
 
 // misplaced reports whether the file begins with a whole record of another file's beginning.
-func (w *logWorker) misplaced() (carries int64, yes bool) {
-	p, l := w.p, w.v.d.log
+func (v *verifier) misplaced(p *logFile) (carries int64, yes bool) {
+	l := v.d.log
 	size, why, err := l.frame(p.File, p.Start, p.End())
 	if err != nil || why != nil || size > maxHeldRecord {
 		return 0, false
@@ -180,7 +312,7 @@ func (w *logWorker) misplaced() (carries int64, yes bool) {
 		return 0, false
 	}
 	at := rec.PhysicalOffset()
-	return at, at != p.Start && w.v.fileSize > 0 && at%w.v.fileSize == 0
+	return at, at != p.Start && v.fileSize > 0 && at%v.fileSize == 0
 }
 
 // maxHeldRecord is the longest record that is taken for one.
@@ -190,7 +322,7 @@ func (w *logWorker) broken(b Break) {
 	if b.Kind == BreakHole {
 		return // between files: settleLog sees it
 	}
-	x := &logBreak{kind: FindLogRot, from: b.From, to: b.To, path: b.Path, file: w.p.Start, why: b.Err, store: w.p.lastStore}
+	x := &logBreak{kind: FindLogRot, from: b.From, to: b.To, path: b.Path, file: w.p.p.Start, why: b.Err, store: w.p.lastStore}
 	if b.Kind == BreakTorn {
 		x.kind = FindLogTorn
 	}
@@ -212,8 +344,8 @@ var errSector = errors.New("a sector of the properties was never written")
 // record compares one record with its units and entries.
 func (w *logWorker) record(off int64, rec message.View) error {
 	p := w.p
-	if commitlog.LacksSector(rec, off-p.Start) {
-		w.broken(Break{Kind: BreakRot, From: off, To: off + int64(len(rec)), Path: p.Path, Err: errSector, Record: rec})
+	if commitlog.LacksSector(rec, off-p.p.Start) {
+		w.broken(Break{Kind: BreakRot, From: off, To: off + int64(len(rec)), Path: p.p.Path, Err: errSector, Record: rec})
 		return nil
 	}
 	storeTime := rec.StoreTimestamp()
@@ -235,14 +367,9 @@ func (w *logWorker) record(off int64, rec message.View) error {
 // units compares a record with the unit of its queue, and with those of the light queues that it names.
 func (w *logWorker) units(off int64, rec message.View) error {
 	topic, id := rec.Topic(), rec.QueueID()
-	q := w.lastQueue
-	if q == nil || id != w.lastID || !bytes.Equal(topic, w.lastTopic) {
-		var err error
-		batch := rec.SysFlag()&message.FlagInnerBatch != 0 && len(w.props.innerNum) > 0
-		if q, err = w.v.queues.of(topic, id, batch); err != nil {
-			return err
-		}
-		w.lastTopic, w.lastID, w.lastQueue = append(w.lastTopic[:0], topic...), id, q
+	q, err := w.queue(topic, id, rec.SysFlag()&message.FlagInnerBatch != 0 && len(w.props.innerNum) > 0)
+	if err != nil {
+		return err
 	}
 	e := expected{phys: off, size: rec.Size(), storeTime: rec.StoreTimestamp(), offset: rec.QueueOffset(), count: 1}
 	e.tagsCode, e.level = w.tagsCode(topic)

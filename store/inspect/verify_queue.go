@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mqx/message"
@@ -112,6 +115,12 @@ func (t *queueTable) of(topic []byte, id int32, batch bool) (*vqueue, error) {
 	return t.add(k, files), nil
 }
 
+func (t *queueTable) at(no int) *vqueue {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.mu.all[no]
+}
+
 func pickQueue(list []*vqueue, id int32, batch bool) *vqueue {
 	var other *vqueue
 	for _, q := range list {
@@ -131,19 +140,17 @@ type bitPages map[int64]*[bitPage / 64]uint64
 
 const bitPage = 4096
 
-func (b *bitPages) set(n int64) (was bool) {
+// page is a page of the set, made when it is not there. Its words are changed atomically.
+func (b *bitPages) page(no int64) *[bitPage / 64]uint64 {
 	if *b == nil {
 		*b = bitPages{}
 	}
-	p := (*b)[n/bitPage]
+	p := (*b)[no]
 	if p == nil {
 		p = new([bitPage / 64]uint64)
-		(*b)[n/bitPage] = p
+		(*b)[no] = p
 	}
-	bit := uint64(1) << (n % 64)
-	was = p[n%bitPage/64]&bit != 0
-	p[n%bitPage/64] |= bit
-	return was
+	return p
 }
 
 func (b *bitPages) has(n int64) bool {
@@ -171,9 +178,40 @@ type queueCursor struct {
 	buf  []byte
 	from int64 // number of the first unit in buf
 	next int64 // batch: where the next unit is expected
+
+	recs, max int64                 // of the queue, not yet in its sums
+	page      *[bitPage / 64]uint64 // of good units
+	pageNo    int64
 }
 
 func newQueueCursors(v *verifier) queueCursors { return queueCursors{v: v} }
+
+// settle gives the queues what was added up.
+func (c *queueCursors) settle() {
+	for i := range c.list {
+		x := &c.list[i]
+		if x.recs == 0 {
+			continue
+		}
+		q := c.v.queues.at(i)
+		q.mu.Lock()
+		q.mu.recs += x.recs
+		q.mu.max = max(q.mu.max, x.max)
+		q.mu.Unlock()
+		x.recs = 0
+	}
+}
+
+// right marks a unit that its record agrees with; was reports that another record had done so.
+func (c *queueCursors) right(q *vqueue, w *queueCursor, n int64) (was bool) {
+	if no := n / bitPage; w.page == nil || w.pageNo != no {
+		q.mu.Lock()
+		w.page, w.pageNo = q.mu.good.page(no), no
+		q.mu.Unlock()
+	}
+	bit := uint64(1) << (n % 64)
+	return atomic.OrUint64(&w.page[n%bitPage/64], bit)&bit != 0
+}
 
 func (c *queueCursors) of(q *vqueue) *queueCursor {
 	for q.no >= len(c.list) {
@@ -260,21 +298,20 @@ func (c *queueCursors) compare(q *vqueue, e expected) error {
 	if err != nil {
 		return err
 	}
-	q.mu.Lock()
-	q.mu.recs++
-	q.mu.max = max(q.mu.max, e.offset+int64(e.count))
-	q.mu.Unlock()
+	w := c.of(q)
+	w.recs++
+	w.max = max(w.max, e.offset+int64(e.count))
 	if !ok || u.Zero() {
 		c.missing(q, e)
 		return nil
 	}
 	why := c.differs(q, u, e)
 	if why == "" {
-		q.mu.Lock()
-		if q.mu.good.set(u.N) {
+		if c.right(q, w, u.N) {
+			q.mu.Lock()
 			q.mu.twice = addSpan(q.mu.twice, u.N)
+			q.mu.Unlock()
 		}
-		q.mu.Unlock()
 		return nil
 	}
 	if c.earlier(q, e) || c.superseded(q, u, e) {
@@ -466,7 +503,7 @@ func (q *vqueue) settle() error {
 		v.foreign(filepath.Join(v.d.Path(q.key.Dir()), name), "its name is that of no queue file")
 	}
 	s := &queueScan{q: q, v: v, lastGood: -1}
-	if err := q.q.Units(v.ctx, 0, noLimit, s.unit); err != nil {
+	if err := q.rest(s); err != nil {
 		return err
 	}
 	v.units.Add(s.written)
@@ -476,6 +513,34 @@ func (q *vqueue) settle() error {
 	s.report()
 	q.end = max(q.end, s.end)
 	return nil
+}
+
+// rest looks at the units that no record has been compared with. Pages of units that are right are passed over.
+func (q *vqueue) rest(s *queueScan) error {
+	if q.key.Batch {
+		return q.q.Units(q.v.ctx, 0, noLimit, s.unit)
+	}
+	from := int64(0)
+	for _, no := range slices.Sorted(maps.Keys(q.mu.good)) {
+		if !fullPage(q.mu.good[no]) {
+			continue
+		}
+		if err := q.q.Units(q.v.ctx, from, no*bitPage, s.unit); err != nil {
+			return err
+		}
+		s.right(no*bitPage, bitPage)
+		from = (no + 1) * bitPage
+	}
+	return q.q.Units(q.v.ctx, from, noLimit, s.unit)
+}
+
+func fullPage(p *[bitPage / 64]uint64) bool {
+	for _, w := range p {
+		if w != math.MaxUint64 {
+			return false
+		}
+	}
+	return true
 }
 
 func (q *vqueue) finding(kind FindingKind, file string, offset int64, what string) *Finding {
@@ -555,6 +620,10 @@ type queueScan struct {
 	q *vqueue
 	v *verifier
 
+	page    *[bitPage / 64]uint64 // of good units
+	pageNo  int64
+	hasPage bool
+
 	written, below, fillers int64
 	next                    int64 // number behind the last unit that is not zero
 	lastGood                int64
@@ -568,24 +637,35 @@ type queueScan struct {
 }
 
 func (s *queueScan) unit(u Unit) error {
-	q := s.q
 	if u.Zero() {
 		return nil
 	}
-	good := q.mu.good.has(u.N)
-	if good {
-		if s.lastGood >= 0 && u.N > s.next {
-			s.gap = append(s.gap, span{s.next, u.N})
-		}
-		s.lastGood, s.end = u.N, u.Next()
+	if s.isGood(u.N) {
+		s.right(u.N, 1)
+		s.end = u.Next()
+		return nil
 	}
 	s.next = u.N + 1
 	s.written++
-	if good {
-		return nil
-	}
 	s.unclaimed(u)
 	return nil
+}
+
+// isGood is bitPages.has with the last page at hand.
+func (s *queueScan) isGood(n int64) bool {
+	if no := n / bitPage; s.pageNo != no || !s.hasPage {
+		s.page, s.pageNo, s.hasPage = s.q.mu.good[no], no, true
+	}
+	return s.page != nil && s.page[n%bitPage/64]&(1<<(n%64)) != 0
+}
+
+// right takes units that records agree with.
+func (s *queueScan) right(n, count int64) {
+	if s.lastGood >= 0 && n > s.next {
+		s.gap = append(s.gap, span{s.next, n})
+	}
+	s.lastGood, s.next, s.end = n+count-1, n+count, n+count
+	s.written += count
 }
 
 // unclaimed looks at a unit that no whole record agrees with.

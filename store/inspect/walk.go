@@ -22,6 +22,8 @@ type WalkOptions struct {
 	VerifyBody, VerifyProp bool
 	// StopAtZeros ends the walk where zeros stand in place of a record, without looking for one behind them.
 	StopAtZeros bool
+	// SearchBehind bounds how far behind a place without a record the next one is looked for. 0 means to the end of the log.
+	SearchBehind int64
 	// OnBreak is told of what is no record. Nil passes over it. An error ends the walk with it.
 	OnBreak func(Break) error
 	// OnRead is told how many bytes were read, piece by piece, for a progress bar.
