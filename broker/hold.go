@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"container/heap"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,12 +30,10 @@ type holdKey struct {
 	queue int32
 }
 
-// hold is all parked pulls: by queue for arriving messages, in a heap for
-// deadlines, by connection for closed ones. Its timer only runs while
-// something is parked, and never more often than tick. Safe to share.
+// hold is all parked pulls: by queue for arriving messages, by deadline, and by
+// connection for closed ones. Safe to share.
 type hold struct {
-	now  func() time.Time
-	tick time.Duration
+	now func() time.Time
 	// unmatched is how long a pull goes on waiting after a message that does
 	// not match it: then its client learns that the queue has moved.
 	unmatched time.Duration
@@ -50,10 +47,7 @@ type hold struct {
 		sync.Mutex
 		queues map[holdKey][]*parkedPull
 		conns  map[uint64]*connPulls
-		heap   deadlineHeap[*parkedPull]
-		timer  *time.Timer
-		due    time.Time // when the timer fires; zero when it does not run
-		closed bool
+		times  deadlines[*parkedPull]
 	}
 }
 
@@ -82,9 +76,10 @@ const (
 )
 
 func newHold(now func() time.Time, maxParked int) *hold {
-	h := &hold{now: now, tick: holdTick, unmatched: holdUnmatched, max: maxParked}
+	h := &hold{now: now, unmatched: holdUnmatched, max: maxParked}
 	h.mu.queues = map[holdKey][]*parkedPull{}
 	h.mu.conns = map[uint64]*connPulls{}
+	h.mu.times = deadlines[*parkedPull]{now: now, tick: holdTick, expire: h.expire}
 	return h
 }
 
@@ -95,7 +90,7 @@ func (h *hold) Park(p *parkedPull) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m := h.mu.conns[p.conn]
-	if h.mu.closed || len(h.mu.heap) >= h.max || !m.room(p, h.max) {
+	if h.mu.times.closed || h.mu.times.Len() >= h.max || !m.room(p, h.max) {
 		return false
 	}
 	p.slot = len(h.mu.queues[p.key])
@@ -108,9 +103,8 @@ func (h *hold) Park(p *parkedPull) bool {
 	if p.key == writableKey {
 		m.unwritable++
 	}
-	heap.Push(&h.mu.heap, p)
+	h.mu.times.Add(p)
 	h.count.Add(1)
-	h.arm()
 	return true
 }
 
@@ -157,8 +151,7 @@ func (h *hold) Arrived(topic []byte, queue int32, offset, tagsCode int64, props 
 func (h *hold) hasten(p *parkedPull) {
 	if soon := h.now().Add(h.unmatched); soon.Before(p.until) {
 		p.until = soon
-		heap.Fix(&h.mu.heap, p.pos)
-		h.arm()
+		h.mu.times.Hasten(p.pos)
 	}
 }
 
@@ -240,13 +233,10 @@ func (h *hold) Closed(conn uint64) {
 // Close wakes all that is parked as timed out, and refuses more.
 func (h *hold) Close() {
 	h.mu.Lock()
-	h.mu.closed = true
-	all := append([]*parkedPull(nil), h.mu.heap...)
+	h.mu.times.Close()
+	all := append([]*parkedPull(nil), h.mu.times.heap...)
 	for _, p := range all {
 		h.remove(p)
-	}
-	if h.mu.timer != nil {
-		h.mu.timer.Stop()
 	}
 	h.mu.Unlock()
 	for _, p := range all {
@@ -258,7 +248,7 @@ func (h *hold) Close() {
 func (h *hold) Len() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.mu.heap)
+	return h.mu.times.Len()
 }
 
 // remove takes p out of all three places. Needs mu.
@@ -281,45 +271,15 @@ func (h *hold) remove(p *parkedPull) {
 	if len(m.all) == 0 {
 		delete(h.mu.conns, p.conn)
 	}
-	heap.Remove(&h.mu.heap, p.pos)
+	h.mu.times.Remove(p.pos)
 	p.pos = -1
 	h.count.Add(-1)
-}
-
-// arm makes the timer fire for the earliest deadline, not sooner than a tick
-// from now. Needs mu.
-func (h *hold) arm() {
-	if len(h.mu.heap) == 0 || h.mu.closed {
-		return
-	}
-	now := h.now()
-	due := h.mu.heap[0].until
-	if earliest := now.Add(h.tick); due.Before(earliest) {
-		due = earliest
-	}
-	if !h.mu.due.IsZero() && !due.Before(h.mu.due) {
-		return
-	}
-	h.mu.due = due
-	if h.mu.timer == nil {
-		h.mu.timer = time.AfterFunc(due.Sub(now), h.expire)
-		return
-	}
-	h.mu.timer.Reset(due.Sub(now))
 }
 
 // expire wakes what has waited long enough.
 func (h *hold) expire() {
 	h.mu.Lock()
-	h.mu.due = time.Time{}
-	now := h.now()
-	var late []*parkedPull
-	for len(h.mu.heap) > 0 && !h.mu.heap[0].until.After(now) {
-		p := h.mu.heap[0]
-		h.remove(p)
-		late = append(late, p)
-	}
-	h.arm()
+	late := h.mu.times.Late(h.remove)
 	h.mu.Unlock()
 	for _, p := range late {
 		p.wake(true)

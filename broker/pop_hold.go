@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"container/heap"
 	"container/list"
 	"sync"
 	"sync/atomic"
@@ -43,11 +42,8 @@ type popHold struct {
 		topics map[string]map[string]*popGroup // topic, group
 		retry  map[string]*popGroup            // pop retry topics
 		conns  map[uint64]map[*parkedPop]struct{}
-		heap   deadlineHeap[*parkedPop]
+		times  deadlines[*parkedPop]
 		keys   int
-		timer  *time.Timer
-		due    time.Time
-		closed bool
 	}
 }
 
@@ -74,6 +70,7 @@ func newPopHold(now func() time.Time, limits func() *Pop, last bool) *popHold {
 	h.mu.topics = map[string]map[string]*popGroup{}
 	h.mu.retry = map[string]*popGroup{}
 	h.mu.conns = map[uint64]map[*parkedPop]struct{}{}
+	h.mu.times = deadlines[*parkedPop]{now: now, tick: popTick, expire: h.expire}
 	return h
 }
 
@@ -83,10 +80,10 @@ func (h *popHold) Park(p *parkedPop) parkResult {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	l := h.limits()
-	if h.mu.closed {
+	if h.mu.times.closed {
 		return parkLate
 	}
-	if int64(len(h.mu.heap)) >= l.MaxPopPolling {
+	if int64(h.mu.times.Len()) >= l.MaxPopPolling {
 		return parkFull
 	}
 	if p.until = p.until.Add(-popEarly); h.now().After(p.until) {
@@ -111,9 +108,8 @@ func (h *popHold) Park(p *parkedPop) parkResult {
 		h.mu.conns[p.conn] = map[*parkedPop]struct{}{}
 	}
 	h.mu.conns[p.conn][p] = struct{}{}
-	heap.Push(&h.mu.heap, p)
+	h.mu.times.Add(p)
 	h.count.Add(1)
-	h.arm()
 	return parkDone
 }
 
@@ -278,7 +274,7 @@ func (h *popHold) Closed(conn uint64) {
 func (h *popHold) WakeAll(match func(topic, group string) bool) {
 	h.mu.Lock()
 	var woken []*parkedPop
-	for _, p := range h.mu.heap {
+	for _, p := range h.mu.times.heap {
 		if match(p.topic, p.group) {
 			woken = append(woken, p)
 		}
@@ -295,10 +291,7 @@ func (h *popHold) WakeAll(match func(topic, group string) bool) {
 // Close wakes all that is parked, and refuses more.
 func (h *popHold) Close() {
 	h.mu.Lock()
-	h.mu.closed = true
-	if h.mu.timer != nil {
-		h.mu.timer.Stop()
-	}
+	h.mu.times.Close()
 	h.mu.Unlock()
 	h.WakeAll(func(string, string) bool { return true })
 }
@@ -328,29 +321,8 @@ func (h *popHold) remove(p *parkedPop) {
 	if len(h.mu.conns[p.conn]) == 0 {
 		delete(h.mu.conns, p.conn)
 	}
-	heap.Remove(&h.mu.heap, p.pos)
+	h.mu.times.Remove(p.pos)
 	h.count.Add(-1)
-}
-
-// arm makes the timer fire for the earliest deadline. Needs mu.
-func (h *popHold) arm() {
-	if len(h.mu.heap) == 0 || h.mu.closed {
-		return
-	}
-	now := h.now()
-	due := h.mu.heap[0].until
-	if earliest := now.Add(popTick); due.Before(earliest) {
-		due = earliest
-	}
-	if !h.mu.due.IsZero() && !due.Before(h.mu.due) {
-		return
-	}
-	h.mu.due = due
-	if h.mu.timer == nil {
-		h.mu.timer = time.AfterFunc(due.Sub(now), h.expire)
-		return
-	}
-	h.mu.timer.Reset(due.Sub(now))
 }
 
 // popTick is the least time between two looks at the deadlines, Apache's.
@@ -358,15 +330,7 @@ const popTick = 20 * time.Millisecond
 
 func (h *popHold) expire() {
 	h.mu.Lock()
-	h.mu.due = time.Time{}
-	now := h.now()
-	var late []*parkedPop
-	for len(h.mu.heap) > 0 && !h.mu.heap[0].until.After(now) {
-		p := h.mu.heap[0]
-		h.remove(p)
-		late = append(late, p)
-	}
-	h.arm()
+	late := h.mu.times.Late(h.remove)
 	h.mu.Unlock()
 	for _, p := range late {
 		p.wake()
