@@ -116,6 +116,7 @@ func (x *checkpointFile) write(c Checkpoint) error {
 func (s *Store) checkpoint(full bool) error {
 	s.checkpointing.Lock()
 	defer s.checkpointing.Unlock()
+	queues := s.queueMaxima()
 	s.dispatching.Lock()
 	start, storeTime, end := s.dispatcher.lastStart, s.dispatcher.lastStore, s.dispatcher.pos.Load()
 	s.dispatching.Unlock()
@@ -147,6 +148,9 @@ func (s *Store) checkpoint(full bool) error {
 	failpoint.Pass(failpoint.CheckpointDue)
 	if err := s.ckpt.write(c); err != nil {
 		return err
+	}
+	if !full { // an orderly end leaves a note of its own
+		s.writeDurable(queues)
 	}
 	s.checkpointed.Store(end)
 	return nil

@@ -24,7 +24,8 @@ type recovery struct {
 	ckpt  Checkpoint
 	// noCheckpoint: it is missing or cannot be true.
 	noCheckpoint bool
-	stop         *cleanStop // nil when there is none or it does not agree with the log
+	stop         *cleanStop   // nil when there is none or it does not agree with the log
+	durable      *durableNote // nil unless the search after a dirty stop began where it says
 
 	broken map[*queue]bool // queues with files missing between others
 	max    map[*queue]int64
@@ -197,11 +198,12 @@ func (r *recovery) recover() error {
 	case r.dirty:
 		pid, _ := readPID(s.cfg.FS, s.cfg.RootDir)
 		s.find(Finding{FindDirtyStop, abortName, -1, fmt.Sprintf("the store was not closed by the process that had it open (pid %d); the log is searched back to the checkpoint", pid)})
-		err = r.scan(r.dirtyStart())
+		from, short := r.dirtyStart()
+		err = r.scan(from, short)
 	case r.stop != nil:
 		err = r.verifyStop()
 	default:
-		err = r.scan(r.cleanStart())
+		err = r.scan(r.cleanStart(), map[*queue]int64{})
 	}
 	if err != nil {
 		return err
@@ -265,15 +267,15 @@ func (r *recovery) walk(from int64, pass *recoveryPass) (commitlog.WalkEnd, erro
 	return end, nil
 }
 
-// scan builds the queues again from a position on. When a queue turns out to lack units of records before that position,
-// the log is walked again for those queues, from where the earliest of them ends.
-func (r *recovery) scan(from int64) error {
+// scan builds the queues again from a position on. When a queue lacks units of records before that position, as those in
+// short are known to, the log is walked again for those queues, from where the earliest of them ends.
+func (r *recovery) scan(from int64, short map[*queue]int64) error {
 	s := r.s
 	if err := r.reset(from); err != nil {
 		return err
 	}
 	logMin := s.log.Min()
-	pass := &recoveryPass{strict: from > logMin, short: map[*queue]int64{}}
+	pass := &recoveryPass{strict: from > logMin, short: short}
 	for q := range r.broken {
 		pass.short[q] = q.lastEnd()
 	}
@@ -372,15 +374,20 @@ func (r *recovery) endLog(end commitlog.WalkEnd) error {
 	return s.log.Truncate(end.Offset, dir)
 }
 
-// dirtyStart is where the log has to be searched from after a dirty stop: the newest file that begins before the
-// checkpoint.
-func (r *recovery) dirtyStart() int64 {
-	return r.startFile(func(start, storeTime int64) bool {
+// dirtyStart is where the log has to be searched from after a dirty stop, and which queues are known to lack older
+// units: the record of the checkpoint when a note of this broker's goes with it, else the newest file that begins
+// before the checkpoint.
+func (r *recovery) dirtyStart() (int64, map[*queue]int64) {
+	if r.durable = r.readDurable(); r.durable != nil {
+		return r.durable.ckpt.LogicsPhysOffset, r.lacking(r.durable)
+	}
+	from := r.startFile(func(start, storeTime int64) bool {
 		if r.ckpt.LogicsPhysOffset > 0 {
 			return start <= r.ckpt.LogicsPhysOffset
 		}
 		return r.ckpt.LogicsTime > 0 && storeTime <= r.ckpt.LogicsTime
 	})
+	return from, map[*queue]int64{}
 }
 
 // cleanStart is where the log has to be searched from after a clean stop that left no note: the newest file that begins
@@ -439,7 +446,7 @@ func (r *recovery) verifyStop() error {
 	if !agrees {
 		r.stop = nil
 		s.find(Finding{FindStateUnreadable, filepath.Join(ownDir, stopName), -1, fmt.Sprintf("the log was changed since the last stop: it ended at %d; it is searched", note.logEnd)})
-		return r.scan(r.cleanStart())
+		return r.scan(r.cleanStart(), map[*queue]int64{})
 	}
 	r.end = end
 	if err := r.endLog(end); err != nil {

@@ -101,13 +101,37 @@ func (c *cleanStop) encode() []byte {
 	var b []byte
 	b = fmt.Appendf(b, "log %d %d %d\nindex %d %d\n", c.logMin, c.logEnd, c.lastStart, c.indexPhys, c.indexed)
 	for k, q := range c.queues {
-		b = append(b, "queue "...)
-		for _, n := range [...]int64{int64(k.id), q.max, q.lastEnd} {
-			b = append(strconv.AppendInt(b, n, 10), ' ')
-		}
-		b = append(append(b, k.topic...), '\n')
+		b = appendQueueLine(b, k, q.max, q.lastEnd)
 	}
 	return b
+}
+
+// appendQueueLine writes a line of a note: queue, number, what is said of it, topic.
+func appendQueueLine(b []byte, k stopKey, numbers ...int64) []byte {
+	b = strconv.AppendInt(append(b, "queue "...), int64(k.id), 10)
+	for _, n := range numbers {
+		b = strconv.AppendInt(append(b, ' '), n, 10)
+	}
+	return append(append(append(b, ' '), k.topic...), '\n')
+}
+
+// parseQueueLine reads what follows "queue" in such a line, with so many numbers.
+func parseQueueLine(rest string, numbers int) (stopKey, []int64, error) {
+	fields := strings.SplitN(rest, " ", numbers+2)
+	if len(fields) != numbers+2 {
+		return stopKey{}, nil, errStateFile
+	}
+	id, err := strconv.ParseInt(fields[0], 10, 32)
+	if err != nil {
+		return stopKey{}, nil, errStateFile
+	}
+	n := make([]int64, numbers)
+	for i := range n {
+		if n[i], err = strconv.ParseInt(fields[1+i], 10, 64); err != nil {
+			return stopKey{}, nil, errStateFile
+		}
+	}
+	return stopKey{fields[numbers+1], int32(id)}, n, nil
 }
 
 func decodeCleanStop(b []byte) (*cleanStop, error) {
@@ -124,19 +148,11 @@ func decodeCleanStop(b []byte) (*cleanStop, error) {
 				return nil, errStateFile
 			}
 		case "queue":
-			fields := strings.SplitN(rest, " ", 4)
-			if len(fields) != 4 {
-				return nil, errStateFile
+			k, n, err := parseQueueLine(rest, 2)
+			if err != nil {
+				return nil, err
 			}
-			var n [3]int64
-			for i := range n {
-				v, err := strconv.ParseInt(fields[i], 10, 64)
-				if err != nil {
-					return nil, errStateFile
-				}
-				n[i] = v
-			}
-			c.queues[stopKey{fields[3], int32(n[0])}] = stopQueue{n[1], n[2]}
+			c.queues[k] = stopQueue{n[0], n[1]}
 		}
 	}
 	return c, nil

@@ -181,6 +181,12 @@ func (s *Store) open() error {
 	if err := s.ckpt.write(r.checkpoint()); err != nil {
 		return err
 	}
+	switch found := s.ckpt.last.LogicsPhysOffset; {
+	case r.stop != nil && s.dispatcher.lastStart == found:
+		s.writeDurable(s.queueMaxima())
+	case r.durable != nil && r.durable.ckpt.LogicsPhysOffset == found:
+		s.writeDurable(r.durable.queues)
+	}
 	if !dirty && s.dispatcher.lastStart <= s.ckpt.last.LogicsPhysOffset {
 		s.checkpointed.Store(end)
 	}

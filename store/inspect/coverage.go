@@ -37,7 +37,7 @@ func CoverageTable() []Coverage {
 		{"checkpoint", false, "only that it claims nothing that the log does not have"},
 		{"config/*.json", false, "only that they can be read and are what their name says; consumer offsets and delay progress by the ends of the queues"},
 		{"config/*.json: one that is missing without a backup, but for topics.json", false, "nothing: not every broker has every file"},
-		{"mqx/stopped, mqx/deleted-topics", true, "their CRC"},
+		{"mqx/stopped, mqx/durable, mqx/deleted-topics", true, "their CRC"},
 		{"timerwheel, timerlog, timercheck", false, "nothing; a broker rebuilds what it needs from the timer topic"},
 		{"abort, lock, other files in the directory", false, "nothing"},
 	}

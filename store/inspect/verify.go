@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mqx/message"
+	"mqx/internal/vfs"
 	"mqx/store"
 )
 
@@ -136,14 +137,22 @@ func (v *verifier) prepare() error {
 			What: "the note of deleted topics cannot be read: " + err.Error(), Mend: "move it away; records of topics that are not in topics.json are not brought back", Derived: true,
 		})
 	}
-	if err := store.CheckStopNote(v.d.fs, v.d.root); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if !errors.Is(err, store.ErrStateFile) {
-			return err
+	for _, note := range []struct {
+		file, of, mend string
+		check          func(vfs.FS, string) error
+	}{
+		{"mqx/stopped", "the last stop", "remove it; the next start searches the log instead", store.CheckStopNote},
+		{"mqx/durable", "the last checkpoint", "remove it; the next start searches more of the log instead", store.CheckDurableNote},
+	} {
+		if err := note.check(v.d.fs, v.d.root); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if !errors.Is(err, store.ErrStateFile) {
+				return err
+			}
+			v.found.add(&Finding{
+				Kind: FindState, File: note.file, Offset: -1, Phys: -1, Messages: 0,
+				What: "the note of " + note.of + " cannot be read: " + err.Error(), Mend: note.mend, Derived: true,
+			})
 		}
-		v.found.add(&Finding{
-			Kind: FindState, File: "mqx/stopped", Offset: -1, Phys: -1, Messages: 0,
-			What: "the note of the last stop cannot be read: " + err.Error(), Mend: "remove it; the next start searches the log instead", Derived: true,
-		})
 	}
 	if err := v.readTopics(); err != nil {
 		return err
