@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -27,10 +28,11 @@ type recovery struct {
 	stop         *cleanStop   // nil when there is none or it does not agree with the log
 	durable      *durableNote // nil unless the search after a dirty stop began where it says
 
-	broken map[*queue]bool // queues with files missing between others
-	max    map[*queue]int64
-	end    commitlog.WalkEnd
-	skips  int // findings of rot and holes in the range that was walked
+	broken     map[*queue]bool // queues with files missing between others
+	impossible []*queue        // queues that had units behind all files of the log
+	max        map[*queue]int64
+	end        commitlog.WalkEnd
+	skips      int // findings of rot and holes in the range that was walked
 
 	behindQueues, behindUnits atomic.Int64 // dirty: queues that lagged behind the log
 }
@@ -138,6 +140,16 @@ func (q *queue) lastEnd() int64 {
 	return 0
 }
 
+// beginsBehind reports whether the first unit is that of a record behind phys.
+func (q *queue) beginsBehind(phys int64) bool {
+	c := q.cq.Load()
+	if c == nil {
+		return false
+	}
+	first, ok := c.FirstPhys()
+	return ok && first >= phys
+}
+
 // checkRanges refuses a log and queues that cannot belong together: a moved path, a directory of another store (N009).
 //
 // Two cases only look like that. Files of the log go when queues and checkpoint are durable behind them: then the newest
@@ -193,7 +205,13 @@ func (r *recovery) recover() error {
 	s := r.s
 	began := time.Now()
 	r.readStop()
+	for q := range s.queues.all {
+		r.max[q] = q.maxOffset()
+	}
 	var err error
+	if r.impossible, err = r.dropImpossible(); err != nil {
+		return fmt.Errorf("cannot recover consume queues: %w", err)
+	}
 	switch {
 	case r.dirty:
 		pid, _ := readPID(s.cfg.FS, s.cfg.RootDir)
@@ -279,6 +297,9 @@ func (r *recovery) scan(from int64, short map[*queue]int64) error {
 	for q := range r.broken {
 		pass.short[q] = q.lastEnd()
 	}
+	for _, q := range r.impossible {
+		pass.short[q] = q.lastEnd()
+	}
 	if !pass.strict {
 		clear(pass.short)
 	}
@@ -314,9 +335,6 @@ func (r *recovery) fillShort(short map[*queue]int64, before int64) error {
 
 // reset drops the units of records from a position on, to give them again.
 func (r *recovery) reset(from int64) error {
-	for q := range r.s.queues.all {
-		r.max[q] = q.maxOffset()
-	}
 	return r.eachQueue(func(q *queue) error {
 		if b := q.batch.Load(); b != nil {
 			return b.Reset(from)
@@ -327,6 +345,65 @@ func (r *recovery) reset(from int64) error {
 		}
 		return nil
 	})
+}
+
+// dropFalse drops the units of a queue that is to be built again behind its last unit as far as they cannot be true:
+// those of records behind the end of the log, and all of them when the first one is such a one, or when the record of the
+// last one is not that queue's.
+func (r *recovery) dropFalse(q *queue, logEnd int64) error {
+	if b := q.batch.Load(); b != nil {
+		if b.LastEnd() > logEnd {
+			return b.Reset(logEnd)
+		}
+		return nil
+	}
+	c := q.cq.Load()
+	if c == nil {
+		return nil
+	}
+	if q.beginsBehind(logEnd) {
+		_, err := c.Reset(math.MinInt64)
+		return err
+	}
+	if c.LastEnd() > logEnd {
+		if _, err := c.Reset(logEnd); err != nil {
+			return err
+		}
+	}
+	off := c.Max() - 1
+	if off < c.Min() || message.IsLMQ(q.topic) {
+		return nil
+	}
+	u, err := c.At(off)
+	if err != nil || u.IsFiller() || u.Phys < r.s.log.Min() {
+		return err
+	}
+	v, err := r.s.recordAt(u.Phys)
+	if err == nil && string(v.Topic()) == q.topic && v.QueueID() == q.id && v.QueueOffset() == off {
+		return nil
+	}
+	_, err = c.Reset(math.MinInt64)
+	return err
+}
+
+// dropImpossible drops the units of records that lie behind all files of the log, which nothing but damage leaves, and
+// returns the queues that had some. It comes before the log is searched.
+func (r *recovery) dropImpossible() (queues []*queue, err error) {
+	files, err := r.s.log.Files()
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	end := files[len(files)-1].Start + files[len(files)-1].Size
+	for q := range r.s.queues.all {
+		if q.lastEnd() <= end && !q.beginsBehind(end) {
+			continue
+		}
+		if err := r.dropFalse(q, end); err != nil {
+			return nil, err
+		}
+		queues = append(queues, q)
+	}
+	return queues, nil
 }
 
 // loaders is how many queues are worked on at the same time: most of it is waiting for the disk.
@@ -455,14 +532,16 @@ func (r *recovery) verifyStop() error {
 	short := map[*queue]int64{}
 	for k, want := range note.queues {
 		q := s.queues.ensure([]byte(k.topic), k.id)
-		if !q.exists() || q.maxOffset() != want.max || q.lastEnd() != want.lastEnd || r.broken[q] {
-			short[q] = q.lastEnd()
+		if !q.exists() || q.maxOffset() != want.max || q.lastEnd() != want.lastEnd {
+			short[q] = 0
 		}
 	}
 	for q := range s.queues.all {
-		r.max[q] = q.maxOffset()
-		if _, bad := short[q]; !bad && !r.broken[q] {
+		if _, bad := short[q]; !bad && !r.broken[q] && !q.beginsBehind(s.log.End()) {
 			continue
+		}
+		if err := r.dropFalse(q, s.log.End()); err != nil {
+			return err
 		}
 		short[q] = q.lastEnd()
 	}
