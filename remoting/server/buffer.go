@@ -21,6 +21,7 @@ type inbuf struct {
 	bits  int8 // size class, -1 when not pooled
 	gauge *atomic.Int64
 	lost  atomic.Bool
+	cut   bool // one frame, of which only what an answer needs is there
 }
 
 var inPools [maxBufferBits + 1]sync.Pool
@@ -43,7 +44,7 @@ func newInbuf(n int, gauge *atomic.Int64) *inbuf {
 }
 
 func (b *inbuf) start(gauge *atomic.Int64) {
-	b.b = b.b[:0]
+	b.b, b.cut = b.b[:0], false
 	b.refs.Store(1)
 	b.charge(gauge)
 }

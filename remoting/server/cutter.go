@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/binary"
 	"errors"
 	"sync/atomic"
 
@@ -8,7 +9,7 @@ import (
 )
 
 // errInboundFull closes a connection whose incomplete frame finds no room
-// within half of Config.InboundTotal.
+// within half of Config.InboundTotal, and of which not even the header is there.
 var errInboundFull = errors.New("inbound memory is full")
 
 // lengthField is the size of the field that a frame starts with.
@@ -20,6 +21,7 @@ const lengthField = 4
 type cutter struct {
 	part *inbuf // an incomplete frame, nil when there is none
 	need int    // its whole length, 0 while its length field is incomplete
+	skip int    // how much of its body is still to come and goes nowhere: part is marked as cut
 
 	max     int           // largest frame
 	partial *atomic.Int64 // bytes of incomplete frames, all connections
@@ -30,10 +32,12 @@ type cutter struct {
 // cut takes what one read has brought and returns up to two buffers, each with
 // whole frames only and one reference for the caller. With an error, the
 // frames before the fault are still returned; the connection cannot go on.
+//
+// A frame that finds no room comes without its body, marked as cut.
 func (k *cutter) cut(data []byte) (out [2]*inbuf, err error) {
 	if k.part != nil {
 		data, err = k.resume(data)
-		if err != nil || k.part.len() != k.need || k.need == 0 {
+		if err != nil || k.need == 0 || k.skip > 0 || k.part.len() != k.need && !k.part.cut {
 			return out, err
 		}
 		k.part.charge(k.inbound)
@@ -47,10 +51,7 @@ func (k *cutter) cut(data []byte) (out [2]*inbuf, err error) {
 	}
 	if rest := data[end:]; err == nil && len(rest) > 0 {
 		k.need = need
-		err = k.grow(len(rest))
-		if err == nil {
-			k.part.b = append(k.part.b, rest...)
-		}
+		err = k.take(rest)
 	}
 	return out, err
 }
@@ -70,20 +71,82 @@ func (k *cutter) resume(data []byte) ([]byte, error) {
 		}
 		k.need = need
 	}
+	if k.part.cut {
+		n := min(k.skip, len(data))
+		k.skip -= n
+		return data[n:], nil
+	}
 	n := min(k.need-k.part.len(), len(data))
-	if err := k.grow(n); err != nil {
+	if err := k.take(data[:n]); err != nil {
 		return nil, err
 	}
-	k.part.b = append(k.part.b, data[:n]...)
 	return data[n:], nil
 }
 
+// take adds bytes to the incomplete frame. Where there is no room for them, it
+// keeps what an answer needs and throws the rest away as it comes: the sender
+// is told so, which closing the connection would not do.
+func (k *cutter) take(data []byte) error {
+	err := k.grow(len(data))
+	if err == nil {
+		k.part.b = append(k.part.b, data...)
+		return nil
+	}
+	var have []byte
+	if k.part != nil {
+		have = k.part.b
+	}
+	short, bad := shorten(have, data)
+	if bad != nil {
+		return bad
+	}
+	if short == nil {
+		return err
+	}
+	k.skip = k.need - len(have) - len(data)
+	if k.part != nil {
+		k.part.release()
+	}
+	k.part = newInbuf(len(short), k.partial)
+	k.part.cut = true
+	k.part.b = append(k.part.b, short...)
+	return nil
+}
+
+// shorten builds a frame that says who asked what, without fields and body, of
+// the beginning of a request's frame. It returns nil when its header is not
+// there as a whole, or when it is no request.
+func shorten(a, b []byte) ([]byte, error) {
+	head := make([]byte, 0, smallPartial)
+	head = append(head, a[:min(len(a), headerAt)]...)
+	head = append(head, b[:min(len(b), headerAt-len(head))]...)
+	if len(head) < headerAt {
+		return nil, nil
+	}
+	end := headerAt + int(head[5])<<16 + int(head[6])<<8 + int(head[7])
+	if end > len(a)+len(b) || end > headerAt+remoting.MaxHeader {
+		return nil, nil
+	}
+	head = append(head[:0], a[:min(len(a), end)]...)
+	head = append(head, b[:end-len(head)]...)
+	binary.BigEndian.PutUint32(head, uint32(end-lengthField))
+	var cmd remoting.Command
+	if err := cmd.Decode(head); err != nil || cmd.IsResponse() {
+		return nil, err
+	}
+	cmd.Remark, cmd.Fields = "", nil
+	return cmd.AppendFrame(nil, cmd.Serialize)
+}
+
+// headerAt is where the header of a frame begins.
+const headerAt = 8
+
 // grow makes room for n more bytes of the incomplete frame.
 func (k *cutter) grow(n int) error {
-	have := 0
+	have, freed := 0, 0
 	if k.part != nil {
-		have = k.part.len()
-		if cap(k.part.b)-have >= n {
+		have, freed = k.part.len(), cap(k.part.b)
+		if freed-have >= n {
 			return nil
 		}
 	}
@@ -91,7 +154,7 @@ func (k *cutter) grow(n int) error {
 	if k.need > 0 {
 		size = min(max(size, 2*have), k.need)
 	}
-	if have+n > smallPartial && k.partial.Load()+int64(size) > k.limit {
+	if have+n > smallPartial && k.partial.Load()+int64(size-freed) > k.limit {
 		return errInboundFull
 	}
 	b := newInbuf(size, k.partial)
@@ -111,7 +174,7 @@ const smallPartial = 4 << 10
 func (k *cutter) drop() {
 	if k.part != nil {
 		k.part.release()
-		k.part, k.need = nil, 0
+		k.part, k.need, k.skip = nil, 0, 0
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -182,4 +184,43 @@ func FuzzCutter(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A request that finds no room is answered: what an answer needs stays, the
+// body goes as it comes, and the frames behind it are whole.
+func TestCutterWithoutRoom(t *testing.T) {
+	big := remoting.NewRequest(10, nil)
+	big.Opaque, big.Body = 77, bytes.Repeat([]byte("b"), 500_000)
+	big.Fields.Set("topic", strings.Repeat("t", 100))
+	frame, err := big.AppendFrame(nil, remoting.SerializeJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := rawFrame(50, 3)
+	for _, step := range []int{300, 5000, 30_000, 1 << 20} {
+		k := newCutterTest(remoting.MaxFrame, 100_000)
+		if step > len(frame) {
+			k.partialBytes.Add(1 << 20) // by others
+		}
+		got, err := k.feedAll(slices.Concat(frame[:len(frame)-1], frame[len(frame)-1:], after), func(left int) int {
+			if left > len(after)+1 && step > len(frame) {
+				return left - len(after) - 1
+			}
+			return step
+		})
+		if err != nil {
+			t.Fatalf("in steps of %d: %v", step, err)
+		}
+		if len(got) != 2 || !bytes.Equal(got[1], after) {
+			t.Fatalf("in steps of %d: %d frames", step, len(got))
+		}
+		var cmd remoting.Command
+		if err := cmd.Decode(got[0]); err != nil || cmd.Opaque != 77 || cmd.Code != 10 || cmd.Body != nil || len(cmd.Fields) != 0 {
+			t.Errorf("in steps of %d: %+v %v", step, cmd, err)
+		}
+		if step > len(frame) {
+			k.partialBytes.Add(-1 << 20)
+		}
+		k.checkEmpty(t)
+	}
 }

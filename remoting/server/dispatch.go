@@ -135,6 +135,11 @@ func (t *turn) serve(c *Conn, b *inbuf, alone bool) error {
 		r.scope, r.gen = &t.scope, t.gen
 		r.begin()
 		b.retain()
+		if b.cut {
+			t.srv.counts.overloaded.Add(1)
+			r.Reply(remoting.RespSystemBusy, overloadText("inbound memory", 0))
+			continue
+		}
 		t.dispatch(r)
 	}
 	return nil

@@ -203,3 +203,43 @@ func TestSlowSingleDoesNotBlockOthers(t *testing.T) {
 	open()
 	p.receive()
 }
+
+// Requests whose bodies find no room are answered, and their connections go on.
+func TestIncompleteFrames(t *testing.T) {
+	m := server.NewMux()
+	class := startClass(t, server.ClassConfig{Name: "send", Workers: 1, Queue: 1000})
+	m.Handle(10, class, echo)
+	s := start(t, server.Config{InboundTotal: 2 << 20, MaxFrame: 1 << 20}, m)
+	whole := frameOf(t, request(10, 1, strings.Repeat("x", 900_000)))
+	write := func(p *peer, b []byte) {
+		if _, err := p.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var holders []*peer
+	for range 8 {
+		p := dial(t, s)
+		write(p, whole[:len(whole)-1])
+		holders = append(holders, p)
+	}
+	eventually(t, "memory for incomplete frames is full", func() bool { return s.Stats().BytesIn >= uint64(8*(len(whole)-1)) })
+	busy, served := 0, 0
+	for _, p := range holders {
+		write(p, whole[len(whole)-1:])
+		switch resp := p.receive(); {
+		case resp.Code == remoting.RespSystemBusy && strings.Contains(resp.Remark, "stage: inbound memory") && resp.Opaque == 1:
+			busy++
+		case resp.Code == remoting.RespSuccess && len(resp.Body) == 900_000:
+			served++
+		default:
+			t.Errorf("answer %d %q", resp.Code, resp.Remark)
+		}
+		p.send(request(10, 2, "small"))
+		if resp := p.receive(); string(resp.Body) != "small" {
+			t.Errorf("the connection answers %+v", resp)
+		}
+	}
+	if busy == 0 || served == 0 {
+		t.Errorf("%d are told that memory is full, %d are served", busy, served)
+	}
+}
