@@ -362,14 +362,7 @@ func (d *dispatcher) putLMQ(u consumequeue.Unit, props []byte) {
 	if !ok {
 		return
 	}
-	for len(names) > 0 && len(offsets) > 0 {
-		var name, offset []byte
-		name, names, _ = bytes.Cut(names, []byte{','})
-		offset, offsets, _ = bytes.Cut(offsets, []byte{','})
-		n, err := strconv.ParseInt(string(offset), 10, 64)
-		if err != nil || !message.IsLMQ(string(name)) {
-			continue
-		}
+	for name, n := range message.LightQueues(names, offsets) {
 		d.putUnit(d.s.queues.ensure(name, 0), n, u, nil)
 	}
 }

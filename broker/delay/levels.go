@@ -32,9 +32,6 @@ func (l Levels) Cap(level int) int { return min(level, len(l)) }
 // QueueOf is the queue of SCHEDULE_TOPIC_XXXX that a level waits in.
 func QueueOf(level int) int32 { return int32(level - 1) }
 
-// LevelOf is the level that waits in a queue of SCHEDULE_TOPIC_XXXX.
-func LevelOf(queue int32) int { return int(queue) + 1 }
-
 // LevelIn reads the level that a message asks for: 0 for none, an error for
 // text that is no number (Apache fails such a message too).
 func LevelIn(props []byte) (int, error) {

@@ -22,7 +22,7 @@ func TestLevels(t *testing.T) {
 			t.Errorf("level %d has a delay", level)
 		}
 	}
-	if LevelOf(QueueOf(7)) != 7 || QueueOf(1) != 0 || l.Max() != 2 {
+	if QueueOf(7) != 6 || QueueOf(1) != 0 || l.Max() != 2 {
 		t.Error("queues and levels")
 	}
 }

@@ -220,14 +220,6 @@ func (r *Reviver) Wake() (at int64, ok bool) {
 // Waiting is the number of checkpoints that wait.
 func (r *Reviver) Waiting() int { return len(r.waiting) }
 
-// Oldest is the revive time of the first checkpoint that waits, ms.
-func (r *Reviver) Oldest() (int64, bool) {
-	if len(r.waiting) == 0 {
-		return 0, false
-	}
-	return r.waiting[0].ReviveTime(), true
-}
-
 // Skipped is the offset from which on records have to be read again, once
 // checkpoints have been taken out: there was no room for that one. It is asked
 // for once.

@@ -60,9 +60,6 @@ var kindDirs = []struct {
 	{"mqx", KindMQX, "notes of mqx"},
 }
 
-// Kinds are the traits that were found, in a fixed order.
-func (d *Dir) Kinds() []Kind { return d.kinds }
-
 // Has reports whether the directory has a trait.
 func (d *Dir) Has(name KindName) bool {
 	for _, k := range d.kinds {

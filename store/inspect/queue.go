@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -173,14 +172,8 @@ func (d *Dir) Queue(k QueueKey) (*Queue, error) {
 // Files are the files of the queue, by position. Do not change them.
 func (q *Queue) Files() []File { return q.files }
 
-// Others are the names in its directory that are no files of it.
-func (q *Queue) Others() []string { return q.others }
-
 // FileSize is the size that most files have, 0 when there are none.
 func (q *Queue) FileSize() int64 { return commonSize(q.files) }
-
-// ExtFiles are the files of the queue's extension units.
-func (q *Queue) ExtFiles() []File { return q.ext }
 
 // Units delivers the units with numbers from <= n < to, in order, also those that were never written as long as their
 // file has blocks there: holes of a file are passed over. Missing files are passed over. ErrStop ends it.
@@ -354,11 +347,8 @@ func (q *Queue) Points(u Unit, v message.View) bool {
 	}
 	names, _ := v.Property(message.PropInnerMultiDispatch)
 	offsets, _ := v.Property(message.PropInnerMultiQueueOffset)
-	for len(names) > 0 {
-		var name, off []byte
-		name, names, _ = bytes.Cut(names, []byte(","))
-		off, offsets, _ = bytes.Cut(offsets, []byte(","))
-		if string(name) == q.Topic && string(off) == strconv.FormatInt(u.Offset, 10) {
+	for name, n := range message.LightQueues(names, offsets) {
+		if n == u.Offset && string(name) == q.Topic {
 			return true
 		}
 	}

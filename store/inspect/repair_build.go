@@ -1,10 +1,8 @@
 package inspect
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"path"
@@ -157,13 +155,8 @@ func (b *queueBuilder) record(off int64, rec message.View) error {
 			return err
 		}
 	}
-	names, offsets := b.props.lmq, b.props.lmqOffsets
-	for len(names) > 0 && len(offsets) > 0 {
-		var name, at []byte
-		name, names, _ = bytes.Cut(names, []byte{','})
-		at, offsets, _ = bytes.Cut(offsets, []byte{','})
-		n, err := strconv.ParseInt(string(at), 10, 64)
-		if q := b.find(name, 0); err == nil && q != nil {
+	for name, n := range message.LightQueues(b.props.lmq, b.props.lmqOffsets) {
+		if q := b.find(name, 0); q != nil {
 			if err := b.putUnit(q, n, u); err != nil {
 				return err
 			}
@@ -424,5 +417,3 @@ func setOffset(table fastjson.Object, c stepOffset) {
 		}
 	}
 }
-
-var _ = fs.ErrNotExist

@@ -384,15 +384,7 @@ func (w *logWorker) units(off int64, rec message.View) error {
 	if len(w.props.lmq) == 0 || len(w.props.lmqOffsets) == 0 {
 		return nil
 	}
-	names, offsets := w.props.lmq, w.props.lmqOffsets
-	for len(names) > 0 && len(offsets) > 0 {
-		var name, at []byte
-		name, names, _ = bytes.Cut(names, []byte{','})
-		at, offsets, _ = bytes.Cut(offsets, []byte{','})
-		n, err := strconv.ParseInt(string(at), 10, 64)
-		if err != nil || !message.IsLMQ(string(name)) {
-			continue
-		}
+	for name, n := range message.LightQueues(w.props.lmq, w.props.lmqOffsets) {
 		q, err := w.v.queues.of(name, 0, false)
 		if err != nil {
 			return err

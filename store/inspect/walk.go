@@ -83,9 +83,6 @@ var (
 
 func placeError(got int64) error { return fmt.Errorf("%w: %d", errWrongPlace, got) }
 
-// IsZeros reports whether an error of a Break or End says that only zeros stand at the place.
-func IsZeros(err error) bool { return errors.Is(err, errZeros) }
-
 // Walk delivers the records from o.From on, in physical order, over blanks, file ends, holes and rot. A record is valid
 // during the call. It belongs to one goroutine; several may walk different ranges at the same time.
 func (l *Log) Walk(ctx context.Context, o WalkOptions, f func(off int64, rec message.View) error) (End, error) {
