@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mqx/internal/props"
 	"mqx/remoting"
 	"mqx/remoting/client"
 	"mqx/remoting/server"
@@ -100,7 +101,7 @@ func parseCredentials(text string) (*client.Credentials, error) {
 func (c *Config) unsupported() error {
 	for _, kv := range [][2]string{{"brokerRole", c.BrokerRole}, {"storePathCommitLog", c.Store.CommitLogDir}} {
 		if r := refusals.Find(kv[0], kv[1]); r != nil && !allowed(c.AllowUnsupported, kv[0]) {
-			return &UnsupportedError{File: c.Source, Key: kv[0], Val: kv[1], Why: r.Why}
+			return &props.UnsupportedError{File: c.Source, Key: kv[0], Val: kv[1], Why: r.Why}
 		}
 	}
 	return nil

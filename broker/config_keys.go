@@ -84,9 +84,6 @@ var noEffectReasons = map[string]string{
 	"unused":       "Apache does not use it either",
 }
 
-// UnsupportedError is a configuration that promises what is not served.
-type UnsupportedError = props.UnsupportedError
-
 func notEmpty(v string) bool   { return strings.TrimSpace(v) != "" }
 func aboveOne(v string) bool   { v = strings.TrimSpace(v); return v != "" && v != "1" && v != "0" }
 func isSlave(v string) bool    { return strings.TrimSpace(v) == "SLAVE" }

@@ -33,7 +33,7 @@ var fileRules = props.Rules{
 // LoadConfig reads a broker.conf over the defaults, as it is. Errors name file
 // and line: a malformed value is a *props.SyntaxError; a key that promises what
 // is not served, unless allowUnsupported holds its name, is an
-// *UnsupportedError (exit code 2). Keys without effect and unknown keys do not
+// *props.UnsupportedError (exit code 2). Keys without effect and unknown keys do not
 // stop the start; Warnings reports them.
 func LoadConfig(path string, allowUnsupported []string) (Config, error) {
 	f, err := props.Load(path)

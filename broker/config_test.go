@@ -127,7 +127,7 @@ func TestRefusals(t *testing.T) {
 				t.Fatal("this row has no test")
 			}
 			_, err := load(t, "# head\n"+r.Key+"="+v[0]+"\n")
-			var ue *UnsupportedError
+			var ue *props.UnsupportedError
 			if !errors.As(err, &ue) || ue.Line != 2 || ue.Key != r.Key || !strings.HasPrefix(err.Error(), "broker.conf:2: "+r.Key+"="+v[0]) ||
 				!strings.Contains(err.Error(), "--allow-unsupported "+r.Key) {
 				t.Fatalf("%s=%s: %v", r.Key, v[0], err)

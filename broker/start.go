@@ -12,6 +12,7 @@ import (
 
 	"mqx/internal/fastjson"
 	"mqx/internal/jsonfile"
+	"mqx/internal/props"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -88,7 +89,7 @@ func (b *Broker) checkStatic() error {
 		names = append(names, n)
 	}
 	slices.Sort(names)
-	return &UnsupportedError{
+	return &props.UnsupportedError{
 		File: b.configFile(key), Key: key, Val: strings.Join(names, ","),
 		Why: "the store has static topics, which are not served: their queues would answer wrong offsets",
 	}

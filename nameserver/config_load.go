@@ -7,9 +7,6 @@ import (
 	"mqx/internal/props"
 )
 
-// UnsupportedError is a configuration that promises what is not served.
-type UnsupportedError = props.UnsupportedError
-
 // refusals are the keys that stop the start: what they ask for changes replication or
 // security and is not served. Each row has a test.
 var refusals = props.Refusals{
@@ -29,7 +26,7 @@ var fileRules = props.Rules{
 
 // LoadConfig reads a namesrv.conf over the defaults, as it is. Errors name file and
 // line: a malformed value is a *props.SyntaxError; a key that promises what is not
-// served, unless allowUnsupported holds its name, is an *UnsupportedError (exit code
+// served, unless allowUnsupported holds its name, is an *props.UnsupportedError (exit code
 // 2). Keys without effect and unknown keys do not stop the start; Warnings reports them.
 func LoadConfig(path string, allowUnsupported []string) (Config, error) {
 	f, err := props.Load(path)

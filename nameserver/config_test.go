@@ -68,7 +68,7 @@ noSuchKey=1
 func TestLoadConfigRefuses(t *testing.T) {
 	for _, r := range refusals {
 		_, err := load(t, "\n"+r.Key+"=true\n")
-		var u *UnsupportedError
+		var u *props.UnsupportedError
 		if !errors.As(err, &u) || u.Line != 2 || u.Key != r.Key || !strings.Contains(err.Error(), "namesrv.conf:2:") {
 			t.Errorf("%s: %v", r.Key, err)
 		}

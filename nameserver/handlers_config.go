@@ -142,7 +142,7 @@ func (s *Server) changedConfig(change *props.File) (next *Config, now, later []s
 			return nil, nil, nil, &codeError{remoting.RespNoPermission, "Can not update config in black list."}
 		}
 		if rf := refusals.Find(e.Key, e.Value); rf != nil {
-			return nil, nil, nil, &UnsupportedError{Key: e.Key, Val: e.Value, Why: rf.Why}
+			return nil, nil, nil, &props.UnsupportedError{Key: e.Key, Val: e.Value, Why: rf.Why}
 		}
 		f, ok := known[e.Key]
 		if !ok {

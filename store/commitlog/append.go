@@ -120,7 +120,7 @@ func (l *Log) unlockAppend() {
 	l.held.Store(0)
 	l.app.Unlock()
 	if tell {
-		l.appended()
+		wake(l.fl.appended)
 	}
 	if needSpace {
 		wake(l.kickReserve)

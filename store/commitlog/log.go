@@ -39,10 +39,6 @@ type Log struct {
 	ahead atomic.Int64 // bytes that the reserver keeps reserved ahead of the writer
 	fl    flusher
 
-	notify struct {
-		sync.Mutex
-		chans atomic.Pointer[[]chan struct{}]
-	}
 	kickReserve chan struct{}
 
 	hanging struct {
@@ -54,7 +50,6 @@ type Log struct {
 func newLog(cfg Config) *Log {
 	l := &Log{cfg: cfg, fileSize: cfg.FileSize}
 	l.setList(nil)
-	l.notify.chans.Store(&[]chan struct{}{})
 	l.ahead.Store(cfg.ReserveStep / 2)
 	l.kickReserve = make(chan struct{}, 1)
 	l.fl.kick = make(chan struct{}, 1)
@@ -191,38 +186,7 @@ func (l *Log) LockHeld() time.Duration {
 	return max(1, time.Duration(l.cfg.Clock.Now().UnixNano()-since))
 }
 
-// AppendNotify returns a new channel that gets a value after records were appended since the last value was taken.
-// Each consumer calls it once; StopNotify ends it.
-func (l *Log) AppendNotify() <-chan struct{} {
-	l.notify.Lock()
-	defer l.notify.Unlock()
-	ch := make(chan struct{}, 1)
-	chans := append([]chan struct{}{ch}, *l.notify.chans.Load()...)
-	l.notify.chans.Store(&chans)
-	return ch
-}
-
-// StopNotify forgets a channel of AppendNotify.
-func (l *Log) StopNotify(ch <-chan struct{}) {
-	l.notify.Lock()
-	defer l.notify.Unlock()
-	var chans []chan struct{}
-	for _, c := range *l.notify.chans.Load() {
-		if c != ch {
-			chans = append(chans, c)
-		}
-	}
-	l.notify.chans.Store(&chans)
-}
-
-// appended wakes those who follow the log.
-func (l *Log) appended() {
-	wake(l.fl.appended)
-	for _, ch := range *l.notify.chans.Load() {
-		wake(ch)
-	}
-}
-
+// wake signals a loop that waits on ch, which has room for one signal.
 func wake(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:

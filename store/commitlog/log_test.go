@@ -305,7 +305,6 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	l := x.open()
 	var c commitlog.Counter
 	as := []*commitlog.Append{one(t, 1000, &c), batch(t, &c, 500, 600), one(t, 100, &c)}
-	l.AppendNotify()
 	mustAppend(t, l, as...)
 	var pos int64
 	count := func(int64, message.View) error { return nil }
