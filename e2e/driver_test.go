@@ -27,6 +27,12 @@ type driver struct {
 // startDriver starts a JVM of its own, with more flags if need be.
 func startDriver(t *testing.T, flags ...string) *driver {
 	t.Helper()
+	return startJVM(t, "Driver", classPath, flags...)
+}
+
+// startJVM starts a JVM with a class that speaks the driver's protocol.
+func startJVM(t *testing.T, class, path string, flags ...string) *driver {
+	t.Helper()
 	dir := testDir(t, "driver")
 	d := &driver{process: &process{name: "java-driver", log: filepath.Join(dir, "driver.log"), done: make(chan struct{})}}
 	log, err := os.Create(d.log)
@@ -34,7 +40,9 @@ func startDriver(t *testing.T, flags ...string) *driver {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	d.cmd = exec.Command("java", append(append(javaFlags(dir, "256m"), flags...), "Driver")...)
+	args := javaFlags(dir, "256m")
+	args[len(args)-1] = path
+	d.cmd = exec.Command("java", append(append(args, flags...), class)...)
 	d.cmd.Stderr = log
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if d.in, err = d.cmd.StdinPipe(); err != nil {
@@ -147,6 +155,8 @@ type incoming struct {
 	Body           []byte            `json:"body"`
 	Tag            string            `json:"tag"`
 	Keys           string            `json:"keys"`
+	Times          int32             `json:"times"` // attempts before this one
+	At             int64             `json:"at"`    // ms, when a push consumer got it
 	BornTimestamp  int64             `json:"bornTimestamp"`
 	StoreTimestamp int64             `json:"storeTimestamp"`
 	Properties     map[string]string `json:"properties"`

@@ -20,6 +20,7 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.PullResult;
 import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
@@ -34,6 +35,7 @@ import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.common.TopicConfig;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
+import org.apache.rocketmq.common.message.MessageAccessor;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.protocol.ResponseCode;
@@ -92,6 +94,8 @@ public final class Driver {
                 return null;
             case "pull":
                 return pull(q);
+            case "sendToRetry":
+                return sendToRetry(q);
             case "admin":
                 return admin(q);
             case "brokers":
@@ -189,6 +193,16 @@ public final class Driver {
         return results;
     }
 
+    /** A message that a client sends to the retry topic of a group itself, as its attempt number "times" of "max". */
+    private static Object sendToRetry(JSONObject q) throws Exception {
+        Message m = message("%RETRY%" + q.getString("group"), q);
+        MessageAccessor.setReconsumeTime(m, q.getString("times"));
+        MessageAccessor.setMaxReconsumeTimes(m, q.getString("max"));
+        MessageAccessor.putProperty(m, "RETRY_TOPIC", q.getString("topic"));
+        MessageAccessor.setOriginMessageId(m, q.getString("origin"));
+        return result(producer(q.getString("namesrv")).send(m));
+    }
+
     private static void sendAsync(DefaultMQProducer p, List<Message> messages, List<Object> results) throws Exception {
         CountDownLatch all = new CountDownLatch(messages.size());
         List<Object> done = new CopyOnWriteArrayList<>();
@@ -243,6 +257,8 @@ public final class Driver {
         o.put("body", Base64.getEncoder().encodeToString(m.getBody()));
         o.put("tag", m.getTags());
         o.put("keys", m.getKeys());
+        o.put("times", m.getReconsumeTimes());
+        o.put("at", System.currentTimeMillis());
         o.put("bornTimestamp", m.getBornTimestamp());
         o.put("storeTimestamp", m.getStoreTimestamp());
         JSONObject properties = new JSONObject();
@@ -300,15 +316,26 @@ public final class Driver {
                 c.setPopInvisibleTime(q.getLongValue("popInvisible"));
             }
         }
+        if (q.containsKey("max")) {
+            c.setMaxReconsumeTimes(q.getIntValue("max"));
+        }
+        if (q.containsKey("suspend")) {
+            c.setSuspendCurrentQueueTimeMillis(q.getLongValue("suspend"));
+        }
         String expression = q.getString("expression");
-        c.subscribe(q.getString("topic"), expression == null ? "*" : expression);
+        if (q.getBooleanValue("sql")) {
+            c.subscribe(q.getString("topic"), MessageSelector.bySql(expression));
+        } else {
+            c.subscribe(q.getString("topic"), expression == null ? "*" : expression);
+        }
+        int failTimes = q.getIntValue("failTimes");
         Push p = new Push(c);
         if (q.getBooleanValue("orderly")) {
             c.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
                 for (MessageExt m : messages) {
                     p.got.add(received(m));
                 }
-                return ConsumeOrderlyStatus.SUCCESS;
+                return messages.get(0).getReconsumeTimes() < failTimes ? ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT : ConsumeOrderlyStatus.SUCCESS;
             });
         } else {
             c.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
@@ -319,6 +346,9 @@ public final class Driver {
                     sleepLong();
                 }
                 MessageExt only = messages.get(0);
+                if (only.getReconsumeTimes() < failTimes) {
+                    return ConsumeConcurrentlyStatus.RECONSUME_LATER;
+                }
                 if (only.getReconsumeTimes() == 0 && new String(only.getBody(), StandardCharsets.UTF_8).startsWith("fail-once ")) {
                     return ConsumeConcurrentlyStatus.RECONSUME_LATER;
                 }
