@@ -69,7 +69,7 @@ func TestSendBackUntilDeadLetter(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got[name], v)
 		}
 	}
-	for name, queues := range map[string]int32{"%RETRY%G": 3, "%DLQ%G": 1} {
+	for name, queues := range map[string]int32{"%RETRY%G": 3, "%DLQ%G": 1} { // N053: readable
 		tp := r.topics.Get(name)
 		if tp == nil || tp.WriteQueueNums != queues || tp.ReadQueueNums != queues || tp.Perm != 6 || !tp.saved.Load() {
 			t.Errorf("%s: %+v", name, tp)

@@ -60,7 +60,7 @@ var services = []service{
 	{code: remoting.ReqEndTransaction, stage: endStage, batch: (*Broker).handleEnd},
 	{code: remoting.ReqResumeCheckHalfMessage, stage: adminStage, handle: (*Broker).handleResumeCheck},
 	{code: remoting.ReqQueryMessage, stage: queryStage, handle: (*Broker).handleQueryMessage},
-	{code: remoting.ReqQueryConsumeQueue, stage: adminStage, handle: (*Broker).handleQueryQueue, note: "filter data and message texts are left out"},
+	{code: remoting.ReqQueryConsumeQueue, stage: adminStage, handle: (*Broker).handleQueryQueue},
 	{code: remoting.ReqViewMessageByID, stage: queryStage, handle: (*Broker).handleViewMessage},
 	{code: remoting.ReqQueryConsumerOffset, stage: clientStage, try: (*Broker).tryQueryOffset, handle: (*Broker).handleQueryOffset},
 	{code: remoting.ReqUpdateConsumerOffset, stage: inline, handle: (*Broker).handleUpdateOffset},

@@ -152,7 +152,7 @@ func failUntilDead(t *testing.T, c cluster, tt retryCase) {
 	}
 	checkAttempts(t, tt, topic, most, received())
 	checkDead(t, tt, topic, most, results, dead)
-	for _, name := range []string{"%RETRY%" + group, "%DLQ%" + group} {
+	for _, name := range []string{"%RETRY%" + group, "%DLQ%" + group} { // N053: tools read dead letters
 		text := sharedDriver(t).admin(t, "topicRoute", "-n", c.namesrv, "-t", name)
 		compact := strings.ReplaceAll(text, " ", "")
 		if !strings.Contains(compact, `"perm":6`) || !strings.Contains(compact, `"readQueueNums":1`) || !strings.Contains(compact, `"writeQueueNums":1`) {

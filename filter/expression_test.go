@@ -78,6 +78,20 @@ func TestErrorsHavePlaces(t *testing.T) {
 	}
 }
 
+// A name that cannot be written is told with its place and what to do.
+func TestForeignNames(t *testing.T) { // N051
+	for text, want := range map[string]string{
+		"a/b = 1":      "line 1, column 2: a property name has letters a-z, digits, _ and $ only, so '/' ends it, and names cannot be quoted",
+		"x = 1 OR a.b": "line 1, column 11: a property name has letters",
+		"`a/b` = 1":    "line 1, column 1: names are not quoted",
+		"5/b = 1":      "line 1, column 2: nothing begins with '/'",
+	} {
+		if _, err := Compile(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("(", MaxDepth+1) + "a = 1" + strings.Repeat(")", MaxDepth+1),

@@ -181,6 +181,9 @@ func (l *lexer) unknown(pos int) *SyntaxError {
 		reason = "names are not quoted and strings stand between single quotes, as in 'text'"
 	case strings.HasPrefix(rest, "!="):
 		reason = "not equal is written <>"
+	case pos > 0 && nameEnd(l.text[:pos]):
+		r, _ := utf8.DecodeRuneInString(rest)
+		reason = fmt.Sprintf("a property name has letters a-z, digits, _ and $ only, so %q ends it, and names cannot be quoted: give the property another name", r)
 	default:
 		r, _ := utf8.DecodeRuneInString(rest)
 		reason = fmt.Sprintf("nothing begins with %q", r)
@@ -192,6 +195,15 @@ func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 func nameStart(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '$'
+}
+
+// nameEnd reports whether a text ends in a name.
+func nameEnd(s string) bool {
+	n := len(s)
+	for n > 0 && (nameStart(s[n-1]) || digit(s[n-1])) {
+		n--
+	}
+	return n < len(s) && nameStart(s[n])
 }
 
 func digits(s string) int {

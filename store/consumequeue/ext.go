@@ -26,12 +26,13 @@ type ExtUnit struct {
 	BitMap    []byte // the bits of the groups that want the message; empty when nothing is known
 }
 
-func (u *ExtUnit) len() int { return extHead + len(u.BitMap) }
+// Len is the length of the unit in its file, in bytes.
+func (u *ExtUnit) Len() int { return extHead + len(u.BitMap) }
 
 // AppendExtUnit appends the bytes of an extension unit.
 func AppendExtUnit(dst []byte, u ExtUnit) []byte {
 	be := binary.BigEndian
-	dst = be.AppendUint16(dst, uint16(u.len()))
+	dst = be.AppendUint16(dst, uint16(u.Len()))
 	dst = be.AppendUint64(dst, uint64(u.TagsCode))
 	dst = be.AppendUint64(dst, uint64(u.StoreTime))
 	dst = be.AppendUint16(dst, uint16(len(u.BitMap)))
@@ -183,7 +184,7 @@ func (e *Ext) Settle(q *Queue) error {
 		if err != nil && !errors.Is(err, ErrNoUnits) {
 			return err
 		}
-		end = addr - math.MinInt64 + int64(u.len())
+		end = addr - math.MinInt64 + int64(u.Len())
 	}
 	if err := e.cut(end); err != nil {
 		return fmt.Errorf("cannot cut consume queue extension: %w", err)
@@ -219,7 +220,7 @@ func (q *Queue) lastExtAddr() (addr int64, ok bool, err error) {
 func (e *Ext) Put(u ExtUnit) (addr int64, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	size := int64(u.len())
+	size := int64(u.Len())
 	if size > maxExtUnit || size+extEnd > e.mu.fileBytes || !e.mu.settled {
 		return 0, false
 	}

@@ -129,8 +129,8 @@ func TestExtFileEnds(t *testing.T) {
 	for off := int64(0); ; off++ {
 		size := int(binary.BigEndian.Uint16(b[at:]))
 		if size == 0xFFFF {
-			if next := extAt(off); next.len() <= extFile-at-extEnd {
-				t.Errorf("the file ends at %d, where %d bytes fit", at, next.len())
+			if next := extAt(off); next.Len() <= extFile-at-extEnd {
+				t.Errorf("the file ends at %d, where %d bytes fit", at, next.Len())
 			}
 			break
 		}
@@ -290,8 +290,8 @@ func FuzzExtUnit(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if got := AppendExtUnit(nil, u); !bytes.Equal(got, b[:u.len()]) {
-			t.Errorf("%x became %x", b[:u.len()], got)
+		if got := AppendExtUnit(nil, u); !bytes.Equal(got, b[:u.Len()]) {
+			t.Errorf("%x became %x", b[:u.Len()], got)
 		}
 	})
 }
