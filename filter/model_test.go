@@ -410,7 +410,9 @@ func (w modelWriter) operand(depth int) *modelNode {
 }
 
 // space is what may stand between two tokens.
-func (w modelWriter) space() string { return w.pick(" ", " ", " ", "\t", "\n", "  ", " /* x * / */ ", " -- 'y\n") }
+func (w modelWriter) space() string {
+	return w.pick(" ", " ", " ", "\t", "\n", "  ", " /* x * / */ ", " -- 'y\n")
+}
 
 func (w modelWriter) word(s string) string {
 	if w.yes() {
