@@ -69,6 +69,7 @@ type goSpec struct {
 	Expression string `json:"expression"`
 	Broadcast  bool   `json:"broadcast"`
 	Orderly    bool   `json:"orderly"`
+	SQL        bool   `json:"sql"` // Expression is SQL92
 }
 
 // goPush is a running push consumer and what it got.
@@ -103,6 +104,9 @@ func startGoPush(s goSpec, got func(incoming)) (rocketmq.PushConsumer, error) {
 	selector := consumer.MessageSelector{}
 	if s.Expression != "" {
 		selector = consumer.MessageSelector{Type: consumer.TAG, Expression: s.Expression}
+	}
+	if s.SQL {
+		selector.Type = consumer.SQL92
 	}
 	err = c.Subscribe(s.Topic, selector, func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 		for _, m := range ms {
