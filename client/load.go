@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"mqx/remoting"
 )
 
 // LoadConfig configures a load run.
@@ -37,6 +40,11 @@ type LoadConfig struct {
 	WaitStore bool
 	// DelayLevel delays each message by a level of the broker's table, 0 by none. Reading back waits a minute longer then.
 	DelayLevel int
+	// Transaction sends each message as a half message and ends it by a second request:
+	// RollbackShare percent by a rollback, the others by a commit. A message counts when
+	// its end is answered; latencies are those of single requests.
+	Transaction   bool
+	RollbackShare int
 	// Verify reads back what was produced, or checks the numbers of what is consumed.
 	Verify bool
 	// Progress is called about once a second from one goroutine, if set.
@@ -104,6 +112,10 @@ func (c *LoadConfig) setDefaults(kind string) error {
 		return fmt.Errorf("batch of %d, 1 to %d are possible", c.Batch, maxBatch)
 	case c.DelayLevel < 0 || c.DelayLevel > 0 && c.Batch > 1:
 		return fmt.Errorf("delay level %d with a batch of %d: levels begin at 1, and a batch cannot be delayed", c.DelayLevel, c.Batch)
+	case c.Transaction && (c.Batch > 1 || c.DelayLevel > 0):
+		return errors.New("a transaction with a batch or a delay: half messages are single, and are not delayed")
+	case c.RollbackShare < 0 || c.RollbackShare > 100:
+		return fmt.Errorf("%d percent of rollbacks, 0 to 100 are possible", c.RollbackShare)
 	case int64(c.BodySize)*int64(c.Batch) > 15<<20 && kind == kindProduce:
 		return fmt.Errorf("%d bodies of %d bytes do not fit a frame", c.Batch, c.BodySize)
 	}
@@ -132,6 +144,9 @@ func LoadProduce(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
 	if err := cfg.setDefaults(kindProduce); err != nil {
 		return nil, fmt.Errorf("cannot load: %w", err)
 	}
+	if cfg.Transaction {
+		cfg.Serialize = remoting.SerializeJSON // where a half message stands is read out of the header
+	}
 	c, err := newCore(cfg.Config, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot load: %w", err)
@@ -151,16 +166,44 @@ func LoadProduce(ctx context.Context, cfg LoadConfig) (*LoadReport, error) {
 			return nil, err
 		}
 	}
-	for _, b := range brokers {
-		if err := run.add(b.addr, len(brokers), func(slots int) (loadSource, error) { return newProduceSource(&cfg, b, slots, book) }); err != nil {
-			return nil, err
-		}
+	finish, err := addProducers(&cfg, run, brokers, book)
+	if err != nil {
+		return nil, err
 	}
 	report, err := run.do(ctx)
+	if err == nil {
+		err = finish(ctx, c)
+	}
 	if err != nil || !cfg.Verify {
 		return report, err
 	}
 	return report, readBack(ctx, c, &cfg, brokers, book, report)
+}
+
+// addProducers opens the connections of a produce load. finish ends what its sources
+// left open.
+func addProducers(cfg *LoadConfig, run *loadRun, brokers []*loadBroker, book *ledger) (finish func(context.Context, *core) error, err error) {
+	var sources []*transactionSource
+	var addrs []string
+	var left *atomic.Int64
+	if cfg.Transaction && cfg.Count > 0 {
+		left = &atomic.Int64{}
+		left.Store(cfg.Count)
+	}
+	for _, b := range brokers {
+		err := run.add(b.addr, len(brokers), func(slots int) (loadSource, error) {
+			if !cfg.Transaction {
+				return newProduceSource(cfg, b, slots, book)
+			}
+			s, err := newTransactionSource(cfg, b, slots, book, run, left)
+			sources, addrs = append(sources, s), append(addrs, b.addr)
+			return s, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context, c *core) error { return rollBackOpen(ctx, c, sources, addrs) }, nil
 }
 
 // LoadConsume pulls at full speed, from the start of all queues, and reports. When the

@@ -105,8 +105,14 @@ func newSendPlan(cfg *LoadConfig, group string, q remoting.MessageQueue) (*sendP
 		QueueID: q.QueueID, BornTimestamp: 1111111111111, Batch: cfg.Batch > 1,
 	}
 	h.BName = q.BrokerName
+	if cfg.Transaction {
+		h.SysFlag = message.TransactionPrepared
+	}
 	props := func(n int) []byte {
 		p := message.AppendProperty(message.AppendProperty(nil, message.PropUniqKey, string(keyMark(n))), message.PropWait, wait)
+		if cfg.Transaction {
+			p = message.AppendProperty(message.AppendProperty(p, message.PropTranMsg, message.TrueValue), message.PropProducerGroup, group)
+		}
 		if cfg.DelayLevel > 0 {
 			p = message.AppendProperty(p, message.PropDelay, strconv.Itoa(cfg.DelayLevel))
 		}

@@ -74,7 +74,7 @@ func (r *loadRun) do(ctx context.Context) (*LoadReport, error) {
 	if r.cfg.Duration > 0 {
 		r.to = r.from + r.cfg.Duration
 	}
-	if r.cfg.Count > 0 {
+	if r.cfg.Count > 0 && !r.cfg.Transaction { // transactions are counted by their sources
 		r.limited = true
 		per := int64(1)
 		if r.kind == kindProduce || r.kind == kindConsume {

@@ -32,6 +32,8 @@ type benchOptions struct {
 	size        sizeFlag
 	batch       int
 	delayLevel  int
+	transaction bool
+	rollbacks   int
 	count       int64
 	duration    time.Duration
 	warmup      time.Duration
@@ -125,6 +127,8 @@ func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
 		case "produce":
 			f.IntVar(&o.batch, "batch", 1, "messages in a request")
 			f.IntVar(&o.delayLevel, "delay-level", 0, "delay each message by this level of the broker's table; levels of up to a minute can be read back")
+			f.BoolVar(&o.transaction, "transaction", false, "send each message in a transaction: a half message and its end, two requests")
+			f.IntVar(&o.rollbacks, "rollback-share", 0, "percent of the transactions to roll back; the others are committed")
 		case "consume":
 			f.IntVar(&o.batch, "batch", 32, "messages asked for in a request")
 			f.BoolVar(&o.verify, "verify", false, "check the numbers that mqx bench produce wrote")
@@ -166,8 +170,23 @@ func (o *benchOptions) check(c *cobra.Command) error {
 	if c.Flags().Lookup("batch") != nil && o.batch < 1 {
 		return usagef("cannot use --batch %d: it must be at least 1", o.batch)
 	}
+	if err := o.checkTransaction(); err != nil {
+		return err
+	}
 	if o.duration == 0 && o.count == 0 {
 		return usagef("cannot begin a load without an end: it has neither a time nor a number of messages").try("--duration 10s, or --count N")
+	}
+	return nil
+}
+
+func (o *benchOptions) checkTransaction() error {
+	switch {
+	case o.rollbacks < 0 || o.rollbacks > 100:
+		return usagef("cannot use --rollback-share %d: it is a percentage", o.rollbacks)
+	case o.rollbacks > 0 && !o.transaction:
+		return usagef("cannot use --rollback-share without --transaction")
+	case o.transaction && (o.batch > 1 || o.delayLevel > 0):
+		return usagef("cannot use --transaction with --batch or --delay-level: half messages are single and not delayed")
 	}
 	return nil
 }
@@ -265,6 +284,7 @@ func (o *benchOptions) load(a *app, cfg client.Config, run int, h *history) clie
 	return client.LoadConfig{
 		Config: cfg, Brokers: o.brokers, Topics: o.topics, Queues: o.queues,
 		InFlight: o.inFlight, Connections: o.connections, BodySize: int(o.size), Batch: o.batch, DelayLevel: o.delayLevel,
+		Transaction: o.transaction, RollbackShare: o.rollbacks,
 		Count: o.count, Duration: o.duration, Warmup: o.warmup, WaitStore: o.waitStore, Verify: o.verify,
 		Progress: func(p client.LoadProgress) {
 			phase := ""

@@ -156,7 +156,7 @@ func TestSQL92Refusals(t *testing.T) {
 		expression string
 		want       string
 	}{
-		{"mistake", on, "price >\n 3 AND colour = )", "line 2, column 17"}, {"foreign name", on, "a/b = 1", "line 1, column 2"}, {"off", off, "a = 1", "The broker does not support consumer to filter message by SQL92"},
+		{"mistake", on, "price >\n 3 AND colour = )", "line 2, column 17"}, {"foreign name", on, "a@b = 1", "line 1, column 2"}, {"off", off, "a = 1", "The broker does not support consumer to filter message by SQL92"},
 	} {
 		for _, client := range []*driver{d, oldClient(t)} {
 			args := map[string]any{"id": "refused" + tt.name, "namesrv": tt.c.namesrv, "group": "GID_refused", "topic": "E2E_REFUSED", "sql": true, "expression": tt.expression}

@@ -70,7 +70,7 @@ func (b *bench) measureGroup(rep *report, group string, rows []row) error {
 
 // topics makes what the rows send to.
 func (p *peer) topics(rows []row) error {
-	for _, t := range []string{topic, pullTopic, pushTopic} {
+	for _, t := range []string{topic, pullTopic, pushTopic, delayedTopic, txTopic} {
 		if err := p.createTopic(t, queues); err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func (p *peer) ready() error {
 
 // forgetMessages removes the messages of a stopped broker, not its topics.
 func (p *peer) forgetMessages() error {
-	p.filled, p.pulled = false, false
+	p.filled, p.pulled, p.popped = false, false, false
 	for _, name := range []string{"commitlog", "consumequeue", "index", "checkpoint"} {
 		if err := os.RemoveAll(filepath.Join(p.store(), name)); err != nil {
 			return err

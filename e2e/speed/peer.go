@@ -32,7 +32,8 @@ type peer struct {
 	nsProc, brProc *proc
 	paused         bool
 	warmed         time.Duration // load it has seen since it started
-	filled, pulled bool          // the topic of pulls has its messages; they have been read
+	filled         bool          // the topic of pulls has its messages
+	pulled, popped bool          // they have been read
 }
 
 // proc is a child in a process group of its own.

@@ -40,6 +40,7 @@ func (r *result) median(kind, metric string) (float64, bool) {
 // metrics in the order of columns, with their units.
 var metrics = []struct{ name, title, format string }{
 	{"perSecond", "/s", "%.0f"},
+	{"sentPerSecond", "sent /s", "%.0f"},
 	{"p50Ms", "p50 ms", "%.3f"},
 	{"p99Ms", "p99 ms", "%.3f"},
 	{"p999Ms", "p99.9 ms", "%.3f"},

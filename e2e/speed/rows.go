@@ -122,7 +122,7 @@ func (b *bench) rowList() []row {
 		b.produceRow("sync", "sync-1", "produce 1 KiB, sync flush, 1 in flight", []floor{atMost("p50Ms", 1.0/4)}, "--in-flight", "1", "--connections", "1"),
 		b.produceRow("sync", "sync-256", "produce 1 KiB, sync flush, 256 in flight, 8 connections", four, "--in-flight", "256", "--connections", "8"),
 	}
-	return append(rows, b.lifeRows()...)
+	return slices.Concat(rows, b.semanticRows(), b.lifeRows())
 }
 
 // pullMessages are what the row of pulls reads.
