@@ -78,7 +78,7 @@ func TestTransactionSource(t *testing.T) {
 func TestPlaceOfHalf(t *testing.T) {
 	id := string(message.AppendOffsetID(nil, netip.MustParseAddrPort("10.0.0.1:10911"), 4711))
 	for header, want := range map[string]bool{
-		`{"extFields":{"queueOffset":"7","msgId":"` + id + `"}}`:  true,
+		`{"extFields":{"queueOffset":"7","msgId":"` + id + `"}}`:   true,
 		`{"extFields":{"queueOffset":"7", "msgId": "` + id + `"}}`: true, // other JSON writers
 		`{"extFields":{"queueOffset":"7"}}`:                        false,
 		`{"extFields":{"queueOffset":"x","msgId":"` + id + `"}}`:   false,
