@@ -67,6 +67,16 @@ func FrameLen(b []byte) (n int, ok bool, err error) {
 	return int(rest) + 4, true, nil
 }
 
+// CheckHeaderLen returns ErrHeaderTooLarge as soon as the beginning of a frame shows it, which spares taking in the rest.
+func CheckHeaderLen(b []byte) error {
+	if len(b) >= prefixLen && headerLen(b) > MaxHeader {
+		return ErrHeaderTooLarge
+	}
+	return nil
+}
+
+func headerLen(frame []byte) int { return int(frame[5])<<16 | int(frame[6])<<8 | int(frame[7]) }
+
 // Decode reads a whole frame, starting with its length field, into c and
 // overwrites it. Fields and Body alias frame; JSON strings with escapes go to
 // a buffer of c. Nothing is allocated when c has been used before and the
@@ -79,7 +89,7 @@ func (c *Command) Decode(frame []byte) error {
 	if !ok || n != len(frame) {
 		return ErrFrameTooShort
 	}
-	headerLen := int(frame[5])<<16 | int(frame[6])<<8 | int(frame[7])
+	headerLen := headerLen(frame)
 	if headerLen > n-prefixLen {
 		return ErrFrameTooShort
 	}

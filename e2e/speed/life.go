@@ -32,6 +32,14 @@ func (b *bench) lifeRows() []row {
 			floors:  []floor{atLeast("created", 1), under("restartMs", 3000)}, measure: b.manyTopics,
 		},
 		{
+			id: "collide", title: "10,000 topics whose names have one hash code; ratio is with/without", once: true, long: true,
+			command: "mqx bench produce over the topics", floors: []floor{under("p99Ratio", 1.2)}, measure: b.colliding,
+		},
+		{
+			id: "cold", title: "16 in flight beside a consumer that reads 4 GiB no cache holds; ratio is with/without", long: true,
+			command: "mqx bench produce --in-flight 16 beside mqx bench consume", floors: []floor{under("p99Ratio", 1.5)}, measure: b.cold,
+		},
+		{
 			id: "binary", title: "binary, stripped", once: true, command: "go build -trimpath -ldflags '-s -w'",
 			floors: []floor{under("sizeMiB", 25)}, measure: b.binarySize,
 		},

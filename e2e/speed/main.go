@@ -4,6 +4,7 @@
 //	cd e2e && go run ./speed                 every row but the long ones
 //	cd e2e && go run ./speed -rows 'sync|route' -rounds 5 -seconds 10
 //	cd e2e && go run ./speed -long           the long ones too
+//	cd e2e && go run ./speed -long -rows '^attack' -only mqx -rounds 5 -seconds 2
 //
 // Both run with the same configuration and the same load (mqx bench) in turns, mqx,
 // Apache, mqx, Apache; the figures are medians. While one is measured the other is
@@ -69,6 +70,9 @@ func parse() (*options, error) {
 }
 
 func run() (err error) {
+	if len(os.Args) > 1 && os.Args[1] == attackCommand {
+		return attack(os.Args[2:])
+	}
 	o, err := parse()
 	if err != nil {
 		return err

@@ -76,7 +76,7 @@ func (p *peer) topics(rows []row) error {
 		}
 	}
 	if slices.ContainsFunc(rows, func(r row) bool { return r.id == "topics-1000" }) {
-		if _, err := createTopics(p, "SPEED_%05d", 1000, 4); err != nil {
+		if _, err := createTopics(p, numbered, 1000, 4); err != nil {
 			return err
 		}
 	}

@@ -59,6 +59,10 @@ var metrics = []struct{ name, title, format string }{
 	{"descriptors", "descriptors", "%.0f"},
 	{"diskMiB", "disk MiB", "%.0f"},
 	{"p99Ratio", "p99 with/without", "%.2f"},
+	{"anonOverIdleMiB", "RssAnon over idle, highest, MiB", "%.1f"},
+	{"errors", "errors", "%.0f"},
+	{"residentShare", "share in the page cache before", "%.4f"},
+	{"readerEnded", "the consumer ended first", "%.0f"},
 	{"sizeMiB", "size MiB", "%.1f"},
 }
 

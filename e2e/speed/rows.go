@@ -73,7 +73,7 @@ func (b *bench) vipRow(id, where string, inFlight, connections int, apart bool) 
 func manyTopics(n int) []string {
 	var args []string
 	for i := range n {
-		args = append(args, "-t", fmt.Sprintf("SPEED_%05d", i))
+		args = append(args, "-t", numbered(i))
 	}
 	return args
 }
@@ -122,7 +122,7 @@ func (b *bench) rowList() []row {
 		b.produceRow("sync", "sync-1", "produce 1 KiB, sync flush, 1 in flight", []floor{atMost("p50Ms", 1.0/4)}, "--in-flight", "1", "--connections", "1"),
 		b.produceRow("sync", "sync-256", "produce 1 KiB, sync flush, 256 in flight, 8 connections", four, "--in-flight", "256", "--connections", "8"),
 	}
-	return slices.Concat(rows, b.semanticRows(), b.lifeRows())
+	return slices.Concat(rows, b.attackRows(), b.semanticRows(), b.lifeRows())
 }
 
 // pullMessages are what the row of pulls reads.

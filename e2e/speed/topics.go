@@ -14,8 +14,11 @@ import (
 // createInFlight is the number of topics that are being created at a time.
 const createInFlight = 64
 
+// numbered are the names of the rows of many topics.
+func numbered(i int) string { return fmt.Sprintf("SPEED_%05d", i) }
+
 // createTopics creates n topics at the broker and returns how many a second.
-func createTopics(p *peer, format string, n, queues int) (perSecond float64, err error) {
+func createTopics(p *peer, name func(i int) string, n, queues int) (perSecond float64, err error) {
 	c := remoteclient.New(remoteclient.Config{})
 	defer c.Close()
 	var next atomic.Int64
@@ -25,7 +28,7 @@ func createTopics(p *peer, format string, n, queues int) (perSecond float64, err
 	for range createInFlight {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				if err := create(p, c, fmt.Sprintf(format, i), int32(queues)); err != nil {
+				if err := create(p, c, name(int(i)), int32(queues)); err != nil {
 					errs <- err
 					return
 				}
@@ -65,7 +68,7 @@ func (b *bench) manyTopics(p *peer) (sample, error) {
 		return nil, err
 	}
 	s := sample{}
-	if s["created"], err = createTopics(q, "SPEED_%05d", n, 4); err != nil {
+	if s["created"], err = createTopics(q, numbered, n, 4); err != nil {
 		return nil, err
 	}
 	time.Sleep(12 * time.Second) // the name server has them all

@@ -1,8 +1,10 @@
 package fastjson
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -121,17 +123,21 @@ func decodeRune[T ~string | ~[]byte](s T) (rune, int) {
 // with its escapes resolved. bad is the offset of an escape that cannot be
 // read, -1 when all is well.
 func AppendUnescaped(dst, raw []byte) (out []byte, bad int) {
+	dst = slices.Grow(dst, len(raw)) // no escape is shorter than what it stands for
 	for i := 0; i < len(raw); {
-		run := i
-		for i < len(raw) && raw[i] != '\\' {
-			i++
+		run := bytes.IndexByte(raw[i:], '\\')
+		if run < 0 {
+			return append(dst, raw[i:]...), -1
 		}
-		dst = append(dst, raw[run:i]...)
-		if i == len(raw) {
-			break
-		}
+		dst = append(dst, raw[i:i+run]...)
+		i += run
 		if i+1 == len(raw) {
 			return dst, i
+		}
+		if b, ok := control(raw[i:]); ok {
+			dst = append(dst, b)
+			i += 6
+			continue
 		}
 		switch e := raw[i+1]; e {
 		case 'b':
@@ -168,6 +174,14 @@ func AppendUnescaped(dst, raw []byte) (out []byte, bad int) {
 		i += 2
 	}
 	return dst, -1
+}
+
+// control reads \u00XX below \u0020, which properties are full of.
+func control(b []byte) (byte, bool) {
+	if len(b) < 6 || b[1] != 'u' || b[2] != '0' || b[3] != '0' || b[4]&^1 != '0' || b[5]-'0' > 9 {
+		return 0, false
+	}
+	return b[4]&1<<4 | b[5] - '0', true
 }
 
 // unescapeU reads \uXXXX, and the low surrogate that follows a high one. It

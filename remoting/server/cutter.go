@@ -80,7 +80,7 @@ func (k *cutter) resume(data []byte) ([]byte, error) {
 	if err := k.take(data[:n]); err != nil {
 		return nil, err
 	}
-	return data[n:], nil
+	return data[n:], remoting.CheckHeaderLen(k.part.b)
 }
 
 // take adds bytes to the incomplete frame. Where there is no room for them, it
@@ -187,6 +187,9 @@ func wholeFrames(data []byte, maxFrame int) (end, need int, err error) {
 		n, ok, err := remoting.FrameLen(data[end:])
 		if err == nil && ok && n > maxFrame {
 			err = remoting.ErrFrameTooLarge
+		}
+		if err == nil {
+			err = remoting.CheckHeaderLen(data[end:])
 		}
 		if err != nil {
 			return end, 0, err

@@ -13,10 +13,14 @@ import (
 	"mqx/remoting"
 )
 
-// rawFrame returns a frame with n bytes after its length field.
+// rawFrame returns a frame with n bytes after its length field, all of them header.
 func rawFrame(n int, fill byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(n))
-	return append(b, bytes.Repeat([]byte{fill}, n)...)
+	b = append(b, bytes.Repeat([]byte{fill}, n)...)
+	if n >= 4 {
+		binary.BigEndian.PutUint32(b[4:], uint32(n-4))
+	}
+	return b
 }
 
 type cutterTest struct {
@@ -220,6 +224,18 @@ func TestCutterWithoutRoom(t *testing.T) {
 		}
 		if step > len(frame) {
 			k.partialBytes.Add(-1 << 20)
+		}
+		k.checkEmpty(t)
+	}
+}
+
+// A header over the limit is refused when its length has come, before the rest is taken in.
+func TestCutterRefusesHeaderEarly(t *testing.T) {
+	head := []byte{0, 0x30, 0, 0, 0, 0x20, 0, 0} // 3 MiB, 2 MiB of them header
+	for _, step := range []int{1, 8} {
+		k := newCutterTest(4<<20, 1<<20)
+		if _, err := k.feedAll(head, func(int) int { return step }); !errors.Is(err, remoting.ErrHeaderTooLarge) {
+			t.Errorf("in steps of %d: %v", step, err)
 		}
 		k.checkEmpty(t)
 	}
