@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"mqx/message"
 )
@@ -46,14 +47,38 @@ type scanner struct {
 
 const (
 	scanChunk = 1 << 20
-	// scanHead is how much of a record is looked at before it is checked as a whole: up to the physical offset.
-	scanHead    = 36
+	// ScanHead is how many bytes of a record NextHead needs: up to the physical offset.
+	ScanHead    = 36
 	posMagic    = 4
 	posPhysical = 28
 )
 
 // magicHead is what both magic codes of a record start with.
 var magicHead = []byte{0xDA, 0xA3, 0x20}
+
+// NextHead is the first place in b, the bytes of the log at pos, from index from on where a record may start: a magic
+// code stands there, and the record carries the place as its own. -1 when there is none; one that b holds less than
+// ScanHead bytes of is none.
+func NextHead(b []byte, pos int64, from int) int {
+	for at := from + posMagic; at < len(b); at++ {
+		i := bytes.Index(b[at:], magicHead)
+		if i < 0 {
+			return -1
+		}
+		at += i
+		start := at - posMagic
+		if start+ScanHead <= len(b) && binary.BigEndian.Uint64(b[start+posPhysical:]) == uint64(pos)+uint64(start) {
+			return start
+		}
+	}
+	return -1
+}
+
+// Stale tells whether a record with the store time store was stored before the last good one, whose time is last (0 for
+// none). A last good one from the future proves nothing: no checksum covers the time. Times are Unix ms.
+func Stale(store, last int64, now time.Time) bool {
+	return store < last && last <= now.Add(maxClockLead).UnixMilli()
+}
 
 func (sc *scanner) next() (int64, error) {
 	w := sc.w
@@ -95,7 +120,7 @@ func (sc *scanner) searchSegment(s *segment, end int64) (int64, error) {
 		if sc.pos+n == end {
 			sc.pos = end
 		} else {
-			sc.pos += n - scanHead // the head of a record may lie across the border
+			sc.pos += n - ScanHead // the head of a record may lie across the border
 		}
 	}
 	return -1, nil
@@ -119,27 +144,18 @@ func (sc *scanner) toData(s *segment, end int64) error {
 	return err
 }
 
-// searchChunk tries every place in b, the bytes at pos, where a magic code stands.
+// searchChunk tries every place in b, the bytes at pos, where a record may start.
 func (sc *scanner) searchChunk(s *segment, b []byte, end int64) (int64, error) {
-	for at := 0; ; {
-		i := bytes.Index(b[at:], magicHead)
-		if i < 0 {
-			return -1, nil
-		}
-		start := at + i - posMagic
-		at += i + 1
-		off := sc.pos + int64(start)
-		if start < 0 || off <= sc.from || start+scanHead > len(b) {
+	for at := NextHead(b, sc.pos, 0); at >= 0; at = NextHead(b, sc.pos, at+1) {
+		off := sc.pos + int64(at)
+		if off <= sc.from {
 			continue
 		}
-		if binary.BigEndian.Uint64(b[start+posPhysical:]) != uint64(off) {
-			continue
-		}
-		ok, err := sc.check(s, off, end)
-		if err != nil || ok {
+		if ok, err := sc.check(s, off, end); err != nil || ok {
 			return off, err
 		}
 	}
+	return -1, nil
 }
 
 // check reads the record at off and tells whether it is whole. An error is one of reading.
@@ -157,7 +173,7 @@ func (sc *scanner) check(s *segment, off, end int64) (bool, error) {
 		return false, err
 	}
 	rec, broken := message.ParseView(b, message.DecodeOptions{VerifyBodyCRC: true})
-	whole := broken == nil && rec.PhysicalOffset() == off && !sc.stale(rec.StoreTimestamp()) && !lacksSector(rec, off-s.start)
+	whole := broken == nil && rec.PhysicalOffset() == off && !Stale(rec.StoreTimestamp(), sc.w.end.LastStore, sc.w.l.cfg.Clock.Now()) && !lacksSector(rec, off-s.start)
 	return whole, nil
 }
 
@@ -212,13 +228,6 @@ func CheckProperties(props []byte) error {
 		i += run + next
 	}
 	return nil
-}
-
-// stale tells whether a record was stored before the last good one. A last good one from the future proves nothing:
-// no checksum covers the time.
-func (sc *scanner) stale(store int64) bool {
-	last := sc.w.end.LastStore
-	return store < last && last <= sc.w.l.cfg.Clock.Now().Add(maxClockLead).UnixMilli()
 }
 
 var zeros [4096]byte

@@ -2,29 +2,17 @@ package inspect
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"io"
 	"slices"
-	"time"
 
 	"mqx/internal/vfs"
 	"mqx/message"
+	"mqx/store/commitlog"
 )
 
-// Where a whole record is looked for behind a broken place.
-const (
-	scanChunk = 1 << 20
-	// scanHead is how much of a record is looked at before it is checked as a whole: up to the physical offset.
-	scanHead    = 36
-	posMagic    = 4
-	posPhysical = 28
-	// maxClockLead is how far in the future a store time may lie and still be believed.
-	maxClockLead = 24 * time.Hour
-)
-
-// magicHead is what both magic codes of a record start with.
-var magicHead = []byte{0xDA, 0xA3, 0x20}
+// scanChunk is how much is searched at once for a whole record behind a broken place.
+const scanChunk = 1 << 20
 
 // skip looks for a whole record behind a place where none starts. When there is one, what lies between is rot, and the
 // walk goes on at the record. When there is none the walk ends (-1): with EndTorn, or with EndOfData when there is
@@ -138,33 +126,24 @@ func (s *scanner) searchFile(f File, end int64) (int64, error) {
 		if s.pos+n >= end {
 			s.pos = end
 		} else {
-			s.pos += n - scanHead // the head of a record may lie across the border
+			s.pos += n - commitlog.ScanHead // the head of a record may lie across the border
 		}
 	}
 	return -1, nil
 }
 
-// searchChunk tries every place in b, the bytes at pos, where a magic code stands.
+// searchChunk tries every place in b, the bytes at pos, where a record may start.
 func (s *scanner) searchChunk(f File, b []byte, end int64) (int64, error) {
-	for at := 0; ; {
-		i := bytes.Index(b[at:], magicHead)
-		if i < 0 {
-			return -1, nil
-		}
-		start := at + i - posMagic
-		at += i + 1
-		off := s.pos + int64(start)
-		if start < 0 || off <= s.from || start+scanHead > len(b) {
+	for at := commitlog.NextHead(b, s.pos, 0); at >= 0; at = commitlog.NextHead(b, s.pos, at+1) {
+		off := s.pos + int64(at)
+		if off <= s.from {
 			continue
 		}
-		if binary.BigEndian.Uint64(b[start+posPhysical:]) != uint64(off) {
-			continue
-		}
-		ok, err := s.check(f, off, end)
-		if err != nil || ok {
+		if ok, err := s.check(f, off, end); err != nil || ok {
 			return off, err
 		}
 	}
+	return -1, nil
 }
 
 // check reads the record at off and tells whether it is whole.
@@ -178,13 +157,9 @@ func (s *scanner) check(f File, off, end int64) (bool, error) {
 		return false, err
 	}
 	v, why := message.ParseView(b, message.DecodeOptions{VerifyBodyCRC: true})
-	return why == nil && v.PhysicalOffset() == off && !s.stale(v.StoreTimestamp()), nil
-}
-
-// stale tells whether a record was stored before the last good one. A last good one from the future proves nothing: no
-// checksum covers the time.
-func (s *scanner) stale(store int64) bool {
-	return store < s.last && s.last <= s.w.l.d.o.Clock.Now().Add(maxClockLead).UnixMilli()
+	whole := why == nil && v.PhysicalOffset() == off && !commitlog.Stale(v.StoreTimestamp(), s.last, s.w.l.d.o.Clock.Now()) &&
+		!commitlog.LacksSector(v, off-f.Start)
+	return whole, nil
 }
 
 // nextData moves over a hole of a file: the next position from pos on that may hold something, end when nothing does.
