@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mqx/remoting/server"
 )
 
 // advertised is the address that clients and name servers get, and why.
@@ -39,19 +41,7 @@ var machine = routes{
 		ap, err := netip.ParseAddrPort(c.LocalAddr().String())
 		return ap.Addr().Unmap().WithZone(""), errors.Join(err, c.Close())
 	},
-	Interfaces: func() ([]netip.Addr, error) {
-		addrs, err := net.InterfaceAddrs()
-		if err != nil {
-			return nil, err
-		}
-		var out []netip.Addr
-		for _, a := range addrs {
-			if p, err := netip.ParsePrefix(a.String()); err == nil {
-				out = append(out, p.Addr().Unmap().WithZone(""))
-			}
-		}
-		return out, nil
-	},
+	Interfaces: server.MachineAddrs,
 }
 
 // chooseAddress picks the address to advertise: the configured one; else a
@@ -63,7 +53,7 @@ func chooseAddress(configured, bind string, nameServers []string, m routes) (ip,
 		return strings.Trim(configured, "[]"), "configured (brokerIP1)"
 	}
 	if a, err := netip.ParseAddr(strings.Trim(bind, "[]")); err == nil && !a.IsUnspecified() {
-		return a.WithZone("").String(), "the address bound to (bindAddress)"
+		return a.WithZone("").String(), "the address bound to (bindAddress or --listen)"
 	}
 	for _, ns := range nameServers {
 		if a, err := m.Local(ns); err == nil && !a.IsLoopback() && !a.IsUnspecified() {
@@ -106,27 +96,3 @@ func boolInt(b bool) int {
 	}
 	return 0
 }
-
-// isPublic reports whether a listener on this address can be reached from
-// networks that are not private.
-func isPublic(bind string, m routes) bool {
-	a, err := netip.ParseAddr(strings.Trim(bind, "[]"))
-	if err != nil {
-		return true
-	}
-	if !a.IsUnspecified() {
-		return publicIP(a)
-	}
-	all, err := m.Interfaces()
-	if err != nil {
-		return true
-	}
-	return slices.ContainsFunc(all, publicIP)
-}
-
-func publicIP(a netip.Addr) bool {
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !carrierGrade.Contains(a)
-}
-
-// carrierGrade is the shared address space of RFC 6598, not reachable from outside.
-var carrierGrade = netip.MustParsePrefix("100.64.0.0/10")

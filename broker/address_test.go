@@ -59,31 +59,3 @@ func TestChooseAddress(t *testing.T) {
 		t.Errorf("N090: %s", got)
 	}
 }
-
-func TestIsPublic(t *testing.T) {
-	ifs := func(list ...string) routes {
-		return routes{Interfaces: func() ([]netip.Addr, error) {
-			var out []netip.Addr
-			for _, a := range list {
-				out = append(out, netip.MustParseAddr(a))
-			}
-			return out, nil
-		}}
-	}
-	for _, tt := range []struct {
-		bind string
-		m    routes
-		want bool
-	}{
-		{"127.0.0.1", ifs("8.8.8.8"), false},
-		{"10.0.0.1", ifs(), false},
-		{"8.8.8.8", ifs(), true},
-		{"0.0.0.0", ifs("127.0.0.1", "192.168.1.1", "100.64.0.1", "fe80::1", "fd00::1"), false},
-		{"0.0.0.0", ifs("192.168.1.1", "8.8.8.8"), true},
-		{"::", ifs("2001:db8::1"), true},
-	} {
-		if got := isPublic(tt.bind, tt.m); got != tt.want {
-			t.Errorf("%s: %v", tt.bind, got)
-		}
-	}
-}

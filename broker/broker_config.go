@@ -28,12 +28,16 @@ func (c *Config) serverConfig(port int, limits *server.Limits, log *slog.Logger)
 
 		ReceiveBuffer: c.ReceiveBuffer,
 		Serialize:     c.serialize(),
-		TLS: server.TLSConfig{
-			Mode: server.TLSMode(c.TLS.Mode), TestMode: c.TLS.TestMode, CertPath: c.TLS.CertPath, KeyPath: c.TLS.KeyPath,
-			KeyPassword: c.TLS.KeyPassword, TrustCertPath: c.TLS.TrustCertPath, AuthClient: c.TLS.AuthClient,
-			ClientAuth: server.TLSClientAuth(c.TLS.NeedClientAuth), Protocols: splitList(c.TLS.Protocols), Ciphers: splitList(c.TLS.Ciphers),
-		},
-		Logger: log,
+		TLS:           c.serverTLS(),
+		Logger:        log,
+	}
+}
+
+func (c *Config) serverTLS() server.TLSConfig {
+	return server.TLSConfig{
+		Mode: server.TLSMode(c.TLS.Mode), TestMode: c.TLS.TestMode, CertPath: c.TLS.CertPath, KeyPath: c.TLS.KeyPath,
+		KeyPassword: c.TLS.KeyPassword, TrustCertPath: c.TLS.TrustCertPath, AuthClient: c.TLS.AuthClient,
+		ClientAuth: server.TLSClientAuth(c.TLS.NeedClientAuth), Protocols: splitList(c.TLS.Protocols), Ciphers: splitList(c.TLS.Ciphers),
 	}
 }
 

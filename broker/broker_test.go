@@ -329,7 +329,18 @@ func TestExplain(t *testing.T) {
 	for _, want := range []string{
 		"broker b of cluster C", "listens on " + r.addr, "VIP port on " + r.vip, "advertised as " + r.addr + ": the address bound to",
 		"no name server is configured", "store " + cfg.Store.RootDir + ", ASYNC_FLUSH", "replication is not served yet", "loopback address",
+		"TLS permissive, self-signed certificate",
 	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("missing %q in\n%s", want, text)
+		}
+	}
+	cfg = testConfig(t.TempDir())
+	cfg.BrokerIP1, cfg.BrokerIP1From = "127.0.0.1", "--advertise"
+	cfg.Store.CommitLogDir = t.TempDir()
+	r = start(t, cfg)
+	text = strings.Join(r.Explain(), "\n")
+	for _, want := range []string{"advertised as " + r.addr + ": given (--advertise)", " (commit log in " + cfg.Store.CommitLogDir + "), ASYNC_FLUSH"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing %q in\n%s", want, text)
 		}

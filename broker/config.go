@@ -61,6 +61,9 @@ type Identity struct {
 	// BrokerIP1 is the address advertised to clients and name servers; "" takes
 	// the one of the route to the name server.
 	BrokerIP1 string `conf:"brokerIP1"`
+	// BrokerIP1From says where BrokerIP1 came from when it was not the
+	// configuration file, as "--advertise"; the start line names it.
+	BrokerIP1From string
 	// BrokerIP2 is the address advertised for the HA port; "" means BrokerIP1.
 	BrokerIP2 string `conf:"brokerIP2"`
 	// HAListenPort is registered, not listened on; 0 or less means ListenPort+1.

@@ -14,7 +14,6 @@ import (
 	"mqx/internal/jsonfile"
 	"mqx/internal/props"
 	"mqx/message"
-	"mqx/remoting"
 )
 
 // findAddress decides what to advertise. The port is known later when a free
@@ -26,6 +25,9 @@ func (b *Broker) findAddress(ctx context.Context) error {
 		return fmt.Errorf("cannot read namesrvAddr %q: %w", cfg.NamesrvAddr, err)
 	}
 	ip, why := chooseAddress(cfg.BrokerIP1, cfg.BindAddress, servers, machine)
+	if cfg.BrokerIP1 != "" && cfg.BrokerIP1From != "" {
+		why = "given (" + cfg.BrokerIP1From + ")"
+	}
 	host, err := resolveHost(ctx, ip)
 	if err != nil {
 		return err
@@ -148,54 +150,3 @@ func (b *Broker) refreshIfReady(ctx context.Context) {
 
 // wakeNaming makes a new list of name servers count at once.
 func (b *Broker) wakeNaming() { signal(b.renaming) }
-
-// Explain says in one line each what the start reports: addresses listened on
-// and advertised and why, name servers, store path and flush mode, what the
-// configuration asked for and has no effect, and warnings. Complete after
-// Ready.
-func (b *Broker) Explain() []string {
-	cfg, at := b.cfg(), b.at()
-	var out []string
-	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	add("broker %s of cluster %s, id %d, %s, version %s", cfg.BrokerName, cfg.BrokerClusterName, cfg.BrokerID, cfg.BrokerRole, remoting.VersionName(remoting.Version))
-	if cfg.Source != "" {
-		add("configuration %s", cfg.Source)
-	} else {
-		add("no configuration file: defaults and flags")
-	}
-	add("listens on %v, VIP port on %v (no pulls there)", b.Addr(), b.VIPAddr())
-	add("advertised as %s: %s", at.Addr(), at.Why)
-	add("HA address %s is registered, nothing listens there: replication is not served yet", at.haAddr)
-	switch servers := b.nameServerStates(); {
-	case len(servers) == 0:
-		add("warning: no name server is configured (namesrvAddr): no client finds this broker by a topic's route")
-	default:
-		add("name servers %s", strings.Join(servers, ", "))
-	}
-	add("store %s, %s", cfg.Store.RootDir, cfg.Store.FlushDiskType)
-	add("TLS %s", cfg.TLS.Mode)
-	out = append(out, cfg.Warnings()...)
-	if isPublic(cfg.BindAddress, machine) {
-		add("warning: the ports have no authentication and are reachable from a public address of this machine")
-	}
-	if ip, err := netip.ParseAddr(at.IP); err == nil && ip.IsLoopback() {
-		add("warning: the advertised address is a loopback address: only clients on this machine reach the broker")
-	}
-	return out
-}
-
-func (b *Broker) nameServerStates() []string {
-	if b.registrar == nil { // the start has failed before
-		return nil
-	}
-	var out []string
-	for addr, ok := range b.registrar.Servers() {
-		if ok {
-			out = append(out, addr+" (registered)")
-		} else {
-			out = append(out, addr+" (not registered yet)")
-		}
-	}
-	slices.Sort(out)
-	return out
-}

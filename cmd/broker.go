@@ -92,7 +92,7 @@ func (o *brokerOptions) brokerConfig(a *app) (broker.Config, error) {
 		cfg.Store.RootDir, cfg.Store.CommitLogDir = o.store, ""
 	}
 	if o.advertise != "" {
-		cfg.BrokerIP1 = strings.Trim(o.advertise, "[]")
+		cfg.BrokerIP1, cfg.BrokerIP1From = strings.Trim(o.advertise, "[]"), "--advertise"
 	}
 	return cfg, nil
 }

@@ -248,14 +248,18 @@ func (c *Config) serverConfig() (server.Config, error) {
 		MaxConnections: c.MaxConnections, MaxConnectionsPerIP: c.MaxConnectionsPerIP,
 		SendBuffer: c.SendBuffer, ReceiveBuffer: c.ReceiveBuffer, OutboundSoft: c.OutboundSoft,
 		Serialize: ser, Logger: c.Logger,
-		TLS: server.TLSConfig{
-			Mode: server.TLSMode(c.TLS.Mode), TestMode: c.TLS.TestMode,
-			CertPath: c.TLS.CertPath, KeyPath: c.TLS.KeyPath, KeyPassword: c.TLS.KeyPassword,
-			TrustCertPath: c.TLS.TrustCertPath, AuthClient: c.TLS.AuthClient,
-			ClientAuth: server.TLSClientAuth(c.TLS.NeedClientAuth),
-			Protocols:  list(c.TLS.Protocols), Ciphers: list(c.TLS.Ciphers),
-		},
+		TLS: c.serverTLS(),
 	}, nil
+}
+
+func (c *Config) serverTLS() server.TLSConfig {
+	return server.TLSConfig{
+		Mode: server.TLSMode(c.TLS.Mode), TestMode: c.TLS.TestMode,
+		CertPath: c.TLS.CertPath, KeyPath: c.TLS.KeyPath, KeyPassword: c.TLS.KeyPassword,
+		TrustCertPath: c.TLS.TrustCertPath, AuthClient: c.TLS.AuthClient,
+		ClientAuth: server.TLSClientAuth(c.TLS.NeedClientAuth),
+		Protocols:  list(c.TLS.Protocols), Ciphers: list(c.TLS.Ciphers),
+	}
 }
 
 func list(s string) []string {

@@ -185,15 +185,14 @@ func TestUpdateConfig(t *testing.T) {
 func TestExplain(t *testing.T) {
 	s := startServer(t, nil)
 	lines := s.Explain()
-	if lines[0] != "listens on "+s.Addr().String() || !strings.HasPrefix(lines[1], "key-value table /") || len(lines) != 2 {
+	if len(lines) != 4 || lines[0] != "no configuration file: defaults and flags" || lines[1] != "listens on "+s.Addr().String() ||
+		!strings.HasPrefix(lines[2], "key-value table /") || !strings.HasPrefix(lines[3], "TLS permissive, self-signed") {
 		t.Errorf("%q", lines)
 	}
-	if got := publicAddrs("8.8.8.8"); len(got) != 1 {
-		t.Errorf("8.8.8.8: %v", got)
-	}
-	for _, private := range []string{"127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.1.1", "100.64.0.1", "[::1]", "fd00::1", "fe80::1", "host"} {
-		if got := publicAddrs(private); len(got) != 0 {
-			t.Errorf("%s: %v", private, got)
-		}
+	cfg := DefaultConfig()
+	cfg.Source, cfg.BindAddress = "n.conf", "8.8.8.8"
+	lines = cfg.Explain()
+	if !strings.HasPrefix(lines[0], "configuration /") || lines[4] != "warning: listens without authentication on a public address: 8.8.8.8" {
+		t.Errorf("%q", lines)
 	}
 }

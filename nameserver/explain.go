@@ -1,14 +1,13 @@
 package nameserver
 
 import (
-	"fmt"
-	"net"
-	"net/netip"
-	"strings"
+	"path/filepath"
+
+	"mqx/remoting/server"
 )
 
-// Explain says for the start line where the server listens, where the key-value table
-// lies, what the configuration asked for and has no effect, and warnings.
+// Explain says for the start line what was read, where the server listens, where the
+// key-value table lies, TLS, what the configuration asked for and has no effect, and warnings.
 func (c *Config) Explain() []string { return c.explain(c.ListenAddr()) }
 
 // Explain is Config.Explain with the address that is really listened on, once Ready.
@@ -22,49 +21,27 @@ func (s *Server) Explain() []string {
 }
 
 func (c *Config) explain(listen string) []string {
+	source := "no configuration file: defaults and flags"
+	if c.Source != "" {
+		source = "configuration " + absolute(c.Source)
+	}
 	path, err := expandHome(c.KVConfigPath)
 	if err != nil {
 		path = c.KVConfigPath
 	}
-	out := []string{"listens on " + listen, "key-value table " + path}
-	if public := publicAddrs(c.BindAddress); len(public) > 0 {
-		out = append(out, fmt.Sprintf("warning: listens on a public address without authentication: %s", strings.Join(public, ", ")))
+	tls := c.serverTLS()
+	out := []string{source, "listens on " + listen, "key-value table " + absolute(path), tls.Explain()}
+	if open := server.Exposure(c.BindAddress, &tls, server.MachineAddrs); open != "" {
+		out = append(out, "warning: "+open)
 	}
 	return append(out, c.Warnings()...)
 }
 
-// publicAddrs are the addresses reachable from anywhere that listening on host opens.
-func publicAddrs(host string) []string {
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	if err != nil {
-		return nil // a name: whoever gave it knows what it means
+// absolute is path as it is found from every directory; as it stands where that
+// of the process is not known.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
 	}
-	if !ip.IsUnspecified() {
-		if isPublic(ip) {
-			return []string{ip.String()}
-		}
-		return nil
-	}
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, a := range addrs {
-		p, err := netip.ParsePrefix(a.String())
-		if err != nil || !isPublic(p.Addr()) {
-			continue
-		}
-		if ip.Is4() && !p.Addr().Unmap().Is4() {
-			continue
-		}
-		out = append(out, p.Addr().String())
-	}
-	return out
-}
-
-func isPublic(ip netip.Addr) bool {
-	ip = ip.Unmap()
-	shared := netip.MustParsePrefix("100.64.0.0/10") // carrier-grade NAT
-	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
+	return path
 }
