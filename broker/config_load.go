@@ -101,6 +101,14 @@ func (c *Config) settle() {
 	}
 }
 
+// Locate puts file and line in front of the errors of Validate whose value came
+// from the configuration file.
+func (c *Config) Locate(err error) error { return c.loaded.Locate(err) }
+
+// UnsupportedKeys are the keys that can stop the start, and that AllowUnsupported
+// may hold.
+func UnsupportedKeys() []string { return append(refusals.Keys(), staticTopicsKey) }
+
 // Warnings are the lines the start prints about the configuration: unknown keys
 // with their line, keys without effect and why, unsupported keys let through.
 func (c *Config) Warnings() []string {

@@ -71,9 +71,12 @@ func (b *Broker) loadTopics() error {
 	return b.topics.Adopt(queues)
 }
 
+// staticTopicsKey is the file of static topics, and what lets a store with some through.
+const staticTopicsKey = "topicQueueMapping.json"
+
 // checkStatic refuses a store whose static topics would be served wrongly.
 func (b *Broker) checkStatic() error {
-	const key = "topicQueueMapping.json"
+	const key = staticTopicsKey
 	var table struct {
 		Map map[string]any `json:"topicQueueMappingInfoMap"`
 	}

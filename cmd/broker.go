@@ -63,6 +63,9 @@ answers what is under way, flushes and exits with 0; a second signal ends it at 
 
 func (o *brokerOptions) brokerConfig(a *app) (broker.Config, error) {
 	cfg := broker.DefaultConfig()
+	if err := o.server.checkAllowed(broker.UnsupportedKeys()); err != nil {
+		return cfg, err
+	}
 	cfg.AllowUnsupported = o.server.allow
 	if o.server.config != "" {
 		var err error
@@ -106,8 +109,8 @@ func splitListen(text string) (host string, port int, err error) {
 	if err != nil {
 		return "", 0, usagef("cannot listen on %q: %w", text, err).try("--listen 0.0.0.0:10911")
 	}
-	if port, err = strconv.Atoi(portText); err != nil || port < 0 || port > 65535 {
-		return "", 0, usagef("cannot listen on %q: the port must be 0 to 65535", text).try("--listen 0.0.0.0:10911")
+	if port, err = strconv.Atoi(portText); err != nil || port < 0 || port > 65535 || port == 1 || port == 2 {
+		return "", 0, usagef("cannot listen on %q: the port must be 0 or 3 to 65535, the second port is two below", text).try("--listen 0.0.0.0:10911")
 	}
 	if host == "" {
 		host = "0.0.0.0"
@@ -133,7 +136,7 @@ func runBroker(a *app, c *cobra.Command, o *brokerOptions) error {
 		}
 		return nil
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.Locate(cfg.Validate()); err != nil {
 		return configFailure(err)
 	}
 	log := a.loggerAt(slog.LevelInfo)

@@ -4,6 +4,7 @@ package cmd
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 
 	"github.com/spf13/cobra"
@@ -41,6 +42,9 @@ all of them. SIGTERM stops it in order.`,
 
 func (o *serverFlags) nameserverConfig() (nameserver.Config, error) {
 	cfg := nameserver.DefaultConfig()
+	if err := o.checkAllowed(nameserver.UnsupportedKeys()); err != nil {
+		return cfg, err
+	}
 	cfg.AllowUnsupported = o.allow
 	if o.config != "" {
 		var err error
@@ -65,7 +69,7 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 		_, err := a.Out.Write(cfg.ValuesText())
 		return err
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.Locate(cfg.Validate()); err != nil {
 		return configFailure(err)
 	}
 	log := a.loggerAt(slog.LevelInfo)
@@ -99,7 +103,17 @@ func configFailure(err error) error {
 		return unsupported(e.What(), e.Why, e.Key)
 	}
 	if e, ok := errors.AsType[*props.SyntaxError](err); ok {
-		return f.because("the line cannot be read as a key and its value").try("correct line %d of %s", e.Line, e.File)
+		why := "the line cannot be read as a key and its value"
+		if e.Key != "" {
+			why = "the value is not one that the key takes"
+		}
+		return f.because(why).try("correct line %d of %s", e.Line, e.File)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.because("there is no such file").try("-c with a file that is there, or none: the defaults count then")
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return f.because("this user may not read the file").try("ls -l of the file, and the user this runs as")
 	}
 	return f.because("a value of the configuration cannot be used").try("correct it; -p prints every key with its value")
 }

@@ -11,12 +11,14 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"mqx/internal/props"
 	"mqx/internal/sdnotify"
 )
 
@@ -43,6 +45,22 @@ func (o *serverFlags) add(c *cobra.Command, port string) {
 		f.StringArrayVar(&o.allow, "allow-unsupported", nil, "start although the configuration asks for this key, which is not served; may be repeated")
 		f.BoolVarP(&o.printConfig, "print-config", "p", false, "print every key with its value and exit")
 	})
+}
+
+// checkAllowed refuses a key that stops no start: who misspells one believes that
+// something was let through.
+func (o *serverFlags) checkAllowed(known []string) error {
+	for _, key := range o.allow {
+		if slices.Contains(known, key) {
+			continue
+		}
+		f := usagef("cannot use --allow-unsupported %q", key).because("no key of that name stops the start")
+		if near := props.Nearest(key, slices.Values(known)); near != "" {
+			return f.try("--allow-unsupported %s", near)
+		}
+		return f.try("the command without it")
+	}
+	return nil
 }
 
 // apacheFlagNames are the long names that Apache's scripts have for flags of the servers.

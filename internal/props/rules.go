@@ -44,6 +44,30 @@ type Loaded struct {
 	Values map[string]string
 	// Set are all keys the file names.
 	Set map[string]bool
+
+	file  string
+	lines map[string]int // where the value of a key that counts stands
+}
+
+// Locate puts file and line in front of each error that err joins, for those
+// whose text begins with a key of the file and a colon, as the errors of a
+// Validate do.
+func (l *Loaded) Locate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []error
+		for _, e := range joined.Unwrap() {
+			out = append(out, l.Locate(e))
+		}
+		return errors.Join(out...)
+	}
+	key, _, _ := strings.Cut(err.Error(), ":")
+	if line := l.lines[key]; line > 0 {
+		return fmt.Errorf("%s:%d: %w", l.file, line, err)
+	}
+	return err
 }
 
 // Bind binds the file to the targets and judges all other keys. A malformed
@@ -54,11 +78,11 @@ func (r *Rules) Bind(f *File, allow []string, targets ...any) (Loaded, error) {
 	if err != nil {
 		return Loaded{}, err
 	}
-	l := Loaded{Values: map[string]string{}, Set: map[string]bool{}}
+	l := Loaded{Values: map[string]string{}, Set: map[string]bool{}, file: f.Name, lines: map[string]int{}}
 	allowed := map[string]bool{}
 	var through []string
 	for _, e := range f.Entries() {
-		l.Set[e.Key] = true
+		l.Set[e.Key], l.lines[e.Key] = true, e.Line
 		refusal := r.Refusals.Find(e.Key, e.Value)
 		if refusal == nil {
 			continue

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 var testRules = Rules{
@@ -43,7 +44,7 @@ func TestRulesBind(t *testing.T) {
 		Values:  map[string]string{"secure": "true", "threads": "5", "share": "1", "odd": "x"},
 		Set:     map[string]bool{"big": true, "secure": true, "threads": true, "share": true, "odd": true},
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Loaded{})); d != "" {
 		t.Error(d)
 	}
 }
@@ -92,5 +93,19 @@ func TestBindFile(t *testing.T) {
 	}
 	if got := string(Text(map[string]string{"b": "2", "a": "1"})); got != "a=1\nb=2\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestLocate(t *testing.T) {
+	l, err := rulesBind(t, "big=1\nshare=1\n\nbig=2\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := errors.Join(errors.New("big: must be less"), errors.New("small: must be more"), errors.Join(errors.New("share: odd")))
+	if got, want := l.Locate(bad).Error(), "x.conf:4: big: must be less\nsmall: must be more\nx.conf:2: share: odd"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if l.Locate(nil) != nil || (&Loaded{}).Locate(bad).Error() != bad.Error() {
+		t.Error("nothing to locate")
 	}
 }

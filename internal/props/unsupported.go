@@ -54,5 +54,14 @@ func (rs Refusals) Find(key, value string) *Refusal {
 	return nil
 }
 
+// Keys are the keys of all rows.
+func (rs Refusals) Keys() []string {
+	keys := make([]string, 0, len(rs))
+	for i := range rs {
+		keys = append(keys, rs[i].Key)
+	}
+	return keys
+}
+
 // IsTrue reports whether a boolean key is set by value.
 func IsTrue(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "true") }
