@@ -63,7 +63,8 @@ type TopicPlan struct {
 	Cluster []string
 	Topic   string
 	Changes []Change
-	// Unread counts messages of groups that a deletion would destroy unread.
+	// Unread counts messages of groups that a deletion would destroy unread, or
+	// that lie in queues which would no longer be read.
 	Unread []UnreadGroup
 	Groups []string // that consume the topic which is deleted
 	Errors []TargetError
@@ -106,7 +107,31 @@ func (c *Client) PlanCreateTopic(ctx context.Context, t Target, spec TopicSpec) 
 			p.brokers = append(p.brokers, b)
 		}
 	}
+	p.Errors = append(p.Errors, c.unreadInLostQueues(ctx, p)...)
 	return p, nil
+}
+
+// unreadInLostQueues finds what groups have not read in queues that the plan takes
+// away from readers.
+func (c *Client) unreadInLostQueues(ctx context.Context, p *TopicPlan) []TargetError {
+	keeps := map[string]int32{}
+	var shrinking []Broker
+	for i, ch := range p.Changes {
+		if ch.Before != nil && ch.After.ReadQueues < ch.Before.ReadQueues {
+			keeps[ch.Broker] = int32(ch.After.ReadQueues)
+			shrinking = append(shrinking, p.brokers[i])
+		}
+	}
+	if len(shrinking) == 0 {
+		return nil
+	}
+	all, _, errs := c.unread(ctx, p.Topic, shrinking)
+	for _, u := range all {
+		if u.QueueID >= keeps[u.Broker] {
+			p.Unread = append(p.Unread, u)
+		}
+	}
+	return errs
 }
 
 // readTopic reads a topic on several brokers; one that does not have it maps to nil,
@@ -167,7 +192,11 @@ func planCreate(b Broker, spec TopicSpec, was *TopicBroker) Change {
 		ch.Action = ActionNone
 	}
 	if after.ReadQueues < was.ReadQueues {
-		ch.Warning = fmt.Sprintf("queues %d to %d are no longer read: what consumers have not read there stays unread", after.ReadQueues, was.ReadQueues-1)
+		lost := fmt.Sprintf("queues %d to %d are", after.ReadQueues, was.ReadQueues-1)
+		if after.ReadQueues == was.ReadQueues-1 {
+			lost = fmt.Sprintf("queue %d is", after.ReadQueues)
+		}
+		ch.Warning = lost + " no longer read: what consumers have not read there stays unread"
 	}
 	return ch
 }

@@ -119,7 +119,7 @@ func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
 		f.DurationVar(&o.warmup, "warmup", time.Second, "time before measuring begins")
 		f.IntVar(&o.runs, "runs", 1, "repeat, and print the median as well")
 		if kind == "produce" {
-			f.Var(&o.size, "size", "size of a message body")
+			f.Var(&o.size, "size", fmt.Sprintf("size of a message body, at least %d bytes: what the check needs", client.LoadHeaderLen))
 			f.BoolVar(&o.waitStore, "wait-store", true, "ask to be answered when the message is as safe as the broker makes it")
 			f.BoolVar(&o.verify, "verify", true, "read everything back and check it")
 		}
@@ -164,14 +164,20 @@ func (o *benchOptions) check(c *cobra.Command) error {
 			return usagef("cannot use --%s %d: it must be at least %d", n.flag, n.value, n.least)
 		}
 	}
-	if o.duration < 0 || o.warmup < 0 {
-		return usagef("cannot use --duration %s and --warmup %s: they must not be negative", o.duration, o.warmup)
+	if o.duration < 0 {
+		return usagef("cannot use --duration %s: it must not be negative", o.duration)
+	}
+	if o.warmup < 0 {
+		return usagef("cannot use --warmup %s: it must not be negative", o.warmup)
 	}
 	if c.Flags().Lookup("batch") != nil && o.batch < 1 {
 		return usagef("cannot use --batch %d: it must be at least 1", o.batch)
 	}
 	if err := o.checkTransaction(); err != nil {
 		return err
+	}
+	if o.size < client.LoadHeaderLen {
+		return usagef("cannot use --size %d: a body holds at least the %d bytes that the check needs", o.size, client.LoadHeaderLen).try("--size %d", client.LoadHeaderLen)
 	}
 	if o.duration == 0 && o.count == 0 {
 		return usagef("cannot begin a load without an end: it has neither a time nor a number of messages").try("--duration 10s, or --count N")

@@ -48,7 +48,23 @@ func classify(err error) *Failure {
 	if unanswered(err) {
 		f.Code = ExitConnect
 	}
+	if foreignPeer(err) {
+		f.Why = "what answers there does not speak RocketMQ's protocol"
+		f.Try = "-n with the port of a name server, usually 9876"
+	}
 	return f
+}
+
+// foreignPeer: the bytes that came are no frames.
+func foreignPeer(err error) bool {
+	for _, e := range []error{
+		remoting.ErrFrameTooLarge, remoting.ErrFrameTooShort, remoting.ErrFrameNegative, remoting.ErrHeaderTooLarge, remoting.ErrTooManyFields, remoting.ErrUnknownSerialize,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // unanswered: the other side said nothing, or no longer.

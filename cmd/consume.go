@@ -96,8 +96,11 @@ func (o *consumeOptions) check(c *cobra.Command) error {
 	if err := o.show.check(); err != nil {
 		return err
 	}
-	if o.count < 0 || c.Flags().Changed("queue") && o.queue < 0 {
-		return usagef("cannot use --count %d and --queue %d: they must not be negative", o.count, o.queue)
+	if c.Flags().Changed("count") && o.count < 1 {
+		return usagef("cannot use --count %d: it must be at least 1", o.count).try("no --count: all messages until where the queues end now")
+	}
+	if c.Flags().Changed("queue") && o.queue < 0 {
+		return usagef("cannot use --queue %d: it must not be negative", o.queue).try("no --queue: all queues")
 	}
 	if !o.commit {
 		return nil

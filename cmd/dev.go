@@ -10,6 +10,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -180,11 +182,19 @@ func (d *devCluster) runBroker(brokerCtx, told context.Context, listen, namesrv 
 	go func() { done <- d.broker.Run(brokerCtx) }()
 	select {
 	case err := <-done:
-		return ended(told, err)
+		return ofBroker(ended(told, err))
 	case <-d.broker.Ready():
 	}
 	err = ready(namesrv)
 	return errors.Join(err, ended(told, <-done))
+}
+
+// ofBroker names the flag of the broker where startFailure names that of a server.
+func ofBroker(err error) error {
+	if f, ok := errors.AsType[*Failure](err); ok && f.Try == tryOtherPort {
+		f.Try = "--broker-listen" + strings.TrimPrefix(tryOtherPort, "--listen")
+	}
+	return err
 }
 
 // greet says how to use what runs.
@@ -194,8 +204,8 @@ func (d *devCluster) greet(a *app, o *devOptions, namesrv string) {
 		kept = "removed at the end"
 	}
 	flag := ""
-	if namesrv != defaultNamesrv {
-		flag = " -n " + namesrv
+	if r, err := a.resolve(&targetFlags{}); err != nil || !slices.Equal(r.nameServers.value, []string{namesrv}) {
+		flag = " -n " + namesrv // what these commands would take by themselves is another one
 	}
 	fmt.Fprintf(a.Err, `mqx %s is ready.
   name server  %s

@@ -35,11 +35,17 @@ func flagError(c *cobra.Command, err error) error {
 
 func unknownFlag(c *cobra.Command, unknown *pflag.NotExistError) error {
 	name, shorts := unknown.GetSpecifiedName(), unknown.GetSpecifiedShortnames()
+	if args := c.Flags().Args(); isGroup(c) && len(args) > 0 {
+		return unknownCommand(c, args[0]) // the flag is one of a command that is not there
+	}
 	given := "--" + name
 	if shorts != "" {
 		given = "-" + name
 	}
 	f := usagef("unknown flag %s for %q", given, c.CommandPath()).because("the command has no such flag")
+	if name == "version" {
+		return f.try("%s version", c.Root().Name())
+	}
 	var names []string
 	collect := func(flag *pflag.Flag) {
 		if !flag.Hidden {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -228,7 +229,10 @@ func (a *app) input(args []string) (io.Reader, func(), error) {
 	}
 	f, err := os.Open(args[0])
 	if err != nil {
-		return nil, nil, usagef("cannot open file: %w", err).try("- for stdin, or the name of a file that is there")
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			err = e.Err // the path is named already
+		}
+		return nil, nil, usagef("cannot open %q: %w", args[0], err).try("- for stdin, or the name of a file that is there")
 	}
 	return f, func() { _ = f.Close() }, nil
 }

@@ -118,6 +118,8 @@ func ended(ctx context.Context, err error) error {
 	return startFailure(err)
 }
 
+const tryOtherPort = "--listen with another port, or stop that process"
+
 // startFailure adds what to do about the commonest reasons why a server does not start.
 func startFailure(err error) error {
 	if err == nil {
@@ -131,7 +133,7 @@ func startFailure(err error) error {
 		f.Code = ExitFailed
 	}
 	if f.Try == "" && strings.Contains(err.Error(), "address already in use") {
-		f.Why, f.Try = "another process listens there", "--listen with another port, or stop that process"
+		f.Why, f.Try = "another process listens there", tryOtherPort
 	}
 	return f
 }

@@ -201,7 +201,11 @@ func (t *topicChange) show(plans []*admin.TopicPlan) {
 			}
 		}
 		for _, u := range p.Unread {
-			fmt.Fprintf(a.Err, "  unread   %s of group %s in queue %d of %s would be lost\n", counted(u.Count, "message"), u.Group, u.QueueID, u.Broker)
+			end := "would be lost"
+			if p.Kind != admin.ActionDelete {
+				end = "would no longer be reached"
+			}
+			fmt.Fprintf(a.Err, "  unread   %s of group %s in queue %d of %s %s\n", counted(u.Count, "message"), u.Group, u.QueueID, u.Broker, end)
 		}
 		for _, e := range p.Errors {
 			fmt.Fprintf(a.Err, "  unknown  %s\n", oneLine(e.Error()))

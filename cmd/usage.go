@@ -27,9 +27,13 @@ func writeUsage(w io.Writer, c *cobra.Command) {
 	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintln(w, "\nCOMMANDS")
+		width := 12
+		for _, sub := range c.Commands() {
+			width = max(width, len(sub.Name()))
+		}
 		for _, sub := range c.Commands() {
 			if sub.IsAvailableCommand() {
-				fmt.Fprintf(w, "  %-12s %s\n", sub.Name(), sub.Short)
+				fmt.Fprintf(w, "  %-*s %s\n", width, sub.Name(), sub.Short)
 			}
 		}
 	}
