@@ -170,3 +170,11 @@ func TestAgree(t *testing.T) {
 		t.Errorf("--read-only: %v", err)
 	}
 }
+
+// A web server on the port of a name server is no name server.
+func TestForeignPeer(t *testing.T) {
+	f := classify(&remoteclient.ClosedError{Addr: "127.0.0.1:80", Err: remoting.ErrFrameTooLarge})
+	if f.Code != ExitConnect || f.Why != "what answers there does not speak RocketMQ's protocol" || f.Try == "" {
+		t.Errorf("%+v", f)
+	}
+}
