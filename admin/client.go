@@ -100,6 +100,9 @@ const maxKnown = 10
 
 // Error names what is missing and, for brokers and clusters, what is known.
 func (e *NotFoundError) Error() string {
+	if e.Name == "" {
+		return "no " + e.Kind + " is registered at the name servers"
+	}
 	s := e.Kind + " " + e.Name + " not found"
 	for i, k := range e.Known {
 		switch i {
@@ -296,7 +299,7 @@ func (c *Client) changeTargets(ctx context.Context, t Target) (masters []Broker,
 		masters = append(masters, b)
 	}
 	if len(masters)+len(errs) == 0 {
-		return nil, nil, &NotFoundError{Kind: "broker", Name: "(any)"}
+		return nil, nil, &NotFoundError{Kind: "broker"}
 	}
 	return masters, errs, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 
 	"mqx/admin"
@@ -48,6 +49,9 @@ func classify(err error) *Failure {
 	if unanswered(err) {
 		f.Code = ExitConnect
 	}
+	if _, closed := errors.AsType[*remoteclient.ClosedError](err); closed && errors.Is(err, io.EOF) {
+		f.Why, f.Try = "the other side ended the connection; one that requires TLS does so", "--tls, if TLS is required there"
+	}
 	if foreignPeer(err) {
 		f.Why = "what answers there does not speak RocketMQ's protocol"
 		f.Try = "-n with the port of a name server, usually 9876"
@@ -86,6 +90,9 @@ func invalid(err error) bool {
 func tryInstead(e *admin.NotFoundError) string {
 	if near := nearest(e.Name, e.Known); near != "" {
 		return near
+	}
+	if e.Kind == "broker" && e.Name == "" {
+		return "mqx broker start -n with these name servers"
 	}
 	switch e.Kind {
 	case "topic":

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -175,6 +176,10 @@ func TestAgree(t *testing.T) {
 func TestForeignPeer(t *testing.T) {
 	f := classify(&remoteclient.ClosedError{Addr: "127.0.0.1:80", Err: remoting.ErrFrameTooLarge})
 	if f.Code != ExitConnect || f.Why != "what answers there does not speak RocketMQ's protocol" || f.Try == "" {
+		t.Errorf("%+v", f)
+	}
+	f = classify(&remoteclient.ClosedError{Addr: "127.0.0.1:80", Err: io.EOF})
+	if f.Code != ExitConnect || !strings.Contains(f.Why, "requires TLS") || !strings.HasPrefix(f.Try, "--tls") {
 		t.Errorf("%+v", f)
 	}
 }

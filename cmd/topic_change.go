@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -189,7 +190,7 @@ func topicConfig(b *admin.TopicBroker) any {
 func (t *topicChange) show(plans []*admin.TopicPlan) {
 	a := t.app
 	for _, p := range plans {
-		fmt.Fprintf(a.Err, "Plan for cluster %s (%s): %s topic %s\n", strings.Join(p.Cluster, ", "), t.contextText(), p.Kind, p.Topic)
+		fmt.Fprintf(a.Err, "Plan for cluster %s (%s): %s topic %s\n", cmp.Or(strings.Join(p.Cluster, ", "), "of unknown name"), t.contextText(), p.Kind, p.Topic)
 		for _, ch := range p.Changes {
 			who := ch.Addr
 			if ch.Broker != "" {
