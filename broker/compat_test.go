@@ -4,11 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"mqx/internal/testkit"
 	"mqx/remoting"
 )
 
@@ -19,32 +19,8 @@ const compatFile = "../docs/compatibility.md"
 // The tables of docs/compatibility.md are what the code does. Rewrite them with
 // go test ./broker -run TestCompatibilityPage -update
 func TestCompatibilityPage(t *testing.T) {
-	data, err := os.ReadFile(compatFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(data)
-	for name, table := range map[string]string{"broker requests": CompatibilityTable(), "broker configuration": configTable()} {
-		begin, end := fmt.Sprintf("<!-- %s: begin -->\n", name), fmt.Sprintf("<!-- %s: end -->\n", name)
-		i, j := strings.Index(page, begin), strings.Index(page, end)
-		if i < 0 || j < i {
-			t.Fatalf("%s has no place for %q", compatFile, name)
-		}
-		i += len(begin)
-		if page[i:j] == table {
-			continue
-		}
-		if !*update {
-			t.Errorf("the table %q in %s is not what the code does; run go test ./broker -run TestCompatibilityPage -update", name, compatFile)
-			continue
-		}
-		page = page[:i] + table + page[j:]
-	}
-	if *update {
-		if err := os.WriteFile(compatFile, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testkit.CheckTables(t, compatFile, map[string]string{"broker requests": CompatibilityTable(), "broker configuration": configTable()}, *update,
+		"go test ./broker -run TestCompatibilityPage -update")
 }
 
 // Every request that is served is one that Apache's broker serves too.

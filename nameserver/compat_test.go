@@ -4,12 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"mqx/internal/props"
+	"mqx/internal/testkit"
 	"mqx/remoting"
 )
 
@@ -33,32 +33,8 @@ func TestServicesAreApaches(t *testing.T) {
 // The tables of docs/compatibility.md are what the code does. Rewrite them with
 // go test ./nameserver -run TestCompatibilityPage -update
 func TestCompatibilityPage(t *testing.T) {
-	data, err := os.ReadFile(compatFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(data)
-	for name, table := range map[string]string{"name server requests": requestTable(), "name server configuration": configTable()} {
-		begin, end := fmt.Sprintf("<!-- %s: begin -->\n", name), fmt.Sprintf("<!-- %s: end -->\n", name)
-		i, j := strings.Index(page, begin), strings.Index(page, end)
-		if i < 0 || j < i {
-			t.Fatalf("%s has no place for %q", compatFile, name)
-		}
-		i += len(begin)
-		if page[i:j] == table {
-			continue
-		}
-		if !*update {
-			t.Errorf("the table %q in %s is not what the code does; run go test ./nameserver -run TestCompatibilityPage -update", name, compatFile)
-			continue
-		}
-		page = page[:i] + table + page[j:]
-	}
-	if *update {
-		if err := os.WriteFile(compatFile, []byte(page), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	testkit.CheckTables(t, compatFile, map[string]string{"name server requests": requestTable(), "name server configuration": configTable()}, *update,
+		"go test ./nameserver -run TestCompatibilityPage -update")
 }
 
 func requestTable() string {
