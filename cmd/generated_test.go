@@ -107,6 +107,7 @@ var schemas = map[string][]render.Schema{
 	"mqx store verify --coverage":              {storeCoverageSchema},
 	"mqx store repair, rebuild":                {storeStepSchema},
 	"mqx store export":                         {storeExportSchema},
+	"mqx store import":                         {storeImportSchema},
 }
 
 const fieldsMark = "<!-- the rest is written by `go test ./cmd -run Fresh -update` -->\n"

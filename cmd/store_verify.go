@@ -221,6 +221,15 @@ func progressText(what string, done, total int64, took time.Duration) string {
 	return fmt.Sprintf("%s %3.0f%%  %d of %d MiB  %.0f MiB/s  %s left", what, share, done/mib, total/mib, rate/mib, left)
 }
 
+// step shows done of total bytes of one of several parts of the work. It belongs to one goroutine.
+func (p *progressLine) step(what string, done, total int64) {
+	if p.what != what {
+		p.end()
+		p.what, p.began = what, time.Now()
+	}
+	p.set(done, total)
+}
+
 // end takes the line away.
 func (p *progressLine) end() {
 	p.mu.Lock()

@@ -32,6 +32,8 @@ type ApplyOptions struct {
 	Clock clock.Clock // nil means clock.System
 	// OnStep is told before each step is done.
 	OnStep func(i int, s *Step)
+	// OnRead is told how many bytes of the log a step that builds something has read, piece by piece.
+	OnRead func(n int64)
 }
 
 // NoSpaceError says that a repair needs more space than there is. Nothing was done.

@@ -98,7 +98,7 @@ func (b *queueBuilder) build(d *Dir) error {
 			_ = s.Close()
 		}
 	}()
-	_, err := d.log.Walk(b.a.ctx, WalkOptions{VerifyBody: true}, b.record)
+	_, err := d.log.Walk(b.a.ctx, WalkOptions{VerifyBody: true, OnRead: b.a.o.OnRead}, b.record)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (a *applier) rebuildIndex() error {
 	}
 	p := newFields()
 	var hashes []int32
-	_, err = d.log.Walk(a.ctx, WalkOptions{VerifyBody: true}, func(off int64, rec message.View) error {
+	_, err = d.log.Walk(a.ctx, WalkOptions{VerifyBody: true, OnRead: a.o.OnRead}, func(off int64, rec message.View) error {
 		if rec.Transaction() == message.TransactionRollback {
 			return nil
 		}
@@ -317,7 +317,7 @@ func (a *applier) rebuildTopics(file string) error {
 		batch[k.Topic] = batch[k.Topic] || k.Batch
 	}
 	if err == nil {
-		_, err = d.log.Walk(a.ctx, WalkOptions{VerifyBody: true}, func(off int64, rec message.View) error {
+		_, err = d.log.Walk(a.ctx, WalkOptions{VerifyBody: true, OnRead: a.o.OnRead}, func(off int64, rec message.View) error {
 			if t := rec.Transaction(); t != message.TransactionRollback && t != message.TransactionPrepared && !a.gone(rec.Topic(), off) {
 				if n, ok := queues[string(rec.Topic())]; !ok || n <= rec.QueueID() {
 					queues[string(rec.Topic())] = rec.QueueID() + 1
@@ -342,16 +342,7 @@ func (a *applier) rebuildTopics(file string) error {
 		if topic == message.TopicSchedule {
 			n = max(n, 18)
 		}
-		table = append(table, fastjson.Member{Key: topic, Value: fastjson.Object{
-			{Key: "attributes", Value: attributes},
-			{Key: "order", Value: false},
-			{Key: "perm", Value: int64(6)},
-			{Key: "readQueueNums", Value: n},
-			{Key: "topicFilterType", Value: "SINGLE_TAG"},
-			{Key: "topicName", Value: topic},
-			{Key: "topicSysFlag", Value: int64(0)},
-			{Key: "writeQueueNums", Value: n},
-		}})
+		table = append(table, fastjson.Member{Key: topic, Value: topicEntry(topic, n, attributes)})
 	}
 	now := a.o.Clock.Now().UnixMilli()
 	b, err := fastjson.MarshalPretty(fastjson.Object{
