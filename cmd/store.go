@@ -144,6 +144,7 @@ func (a *app) storeRows(c *cobra.Command, s *storeFlags, dir string, o *outputFl
 type storeOutput struct {
 	schema  render.Schema
 	stream  bool // rows come one by one, as far as the form allows it
+	live    bool // and are printed at once
 	records bool // the record stands alone
 }
 
@@ -157,6 +158,10 @@ func (a *app) storeWriter(o *outputFlags, opt storeOutput) (*render.Writer, func
 		return nil, nil, err
 	}
 	tty := a.OutTTY && (o.file == "" || o.file == "-")
+	if opt.stream && !tty && !opt.live {
+		late, closeFile := newLateWriter(out), closeOut
+		out, closeOut = late, func() error { return errors.Join(late.Close(), closeFile()) }
+	}
 	w, err := render.New(out, opt.schema, render.Options{
 		Form: form, Template: text, TTY: tty, Width: a.Width, Color: a.color(tty),
 		NoHeaders: a.global.noHeaders, Strings: o.strings, Match: o.match, Sort: o.sort, Limit: o.limit,

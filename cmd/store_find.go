@@ -51,7 +51,7 @@ func runStoreGet(a *app, c *cobra.Command, o *storeGetOptions, dir, what string)
 	return a.storeRows(c, &o.store, dir, &o.output, storeOutput{schema: storeFindSchema, records: true}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
 		found := 0
 		row := func(v message.View, how inspect.How, m inspect.Match) error {
-			return o.show.storeRecordRows(v, m, func(r []any) error { found++; return w.Row(append(r, string(how))...) })
+			return o.show.storeRecordRows(v, m, w.Lean(), func(r []any) error { found++; return w.Row(append(r, string(how))...) })
 		}
 		why, err := storeGet(ctx, a, d, o.topic, what, row)
 		if err != nil {
@@ -158,7 +158,7 @@ func runStoreFind(a *app, c *cobra.Command, o *storeFindOptions, dir string) err
 			return err
 		}
 		row := func(v message.View, how inspect.How, m inspect.Match) error {
-			return o.show.storeRecordRows(v, m, func(row []any) error {
+			return o.show.storeRecordRows(v, m, w.Lean(), func(row []any) error {
 				if err := w.Row(append(row, string(how))...); err != nil {
 					return err
 				}

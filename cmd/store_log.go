@@ -76,7 +76,7 @@ func runStoreLog(a *app, c *cobra.Command, o *storeLogOptions, dir string) error
 		return err
 	}
 	n := int64(0)
-	return a.storeRows(c, &o.store, dir, &o.output, storeOutput{schema: storeLogSchema, stream: true}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
+	return a.storeRows(c, &o.store, dir, &o.output, storeOutput{schema: storeLogSchema, stream: true, live: o.follow}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
 		if o.follow && o.sel.start == "" {
 			o.sel.start = "end"
 		}
@@ -85,7 +85,7 @@ func runStoreLog(a *app, c *cobra.Command, o *storeLogOptions, dir string) error
 			return err
 		}
 		take := func(v message.View) error {
-			return o.show.storeRecordRows(v, r.match, func(row []any) error {
+			return o.show.storeRecordRows(v, r.match, w.Lean(), func(row []any) error {
 				if err := w.Row(row...); err != nil {
 					return err
 				}

@@ -45,7 +45,8 @@ var storeFindSchema = render.Schema{Kind: "StoreFoundList", Name: "physicalOffse
 	render.Field{Name: "foundBy", Title: "BY", Doc: "offset, index or scan: how it was found"})}
 
 // storeRecordRows are the messages of a record as rows of storeLogSchema: those that m wants, where it is an inner batch.
-func (f *messageFlags) storeRecordRows(v message.View, m inspect.Match, row func([]any) error) error {
+// lean leaves out the values of wide fields, which nobody will look at.
+func (f *messageFlags) storeRecordRows(v message.View, m inspect.Match, lean bool, row func([]any) error) error {
 	var all []message.Received
 	for r, err := range message.DecodeMessages(v, message.ReceiveOptions{}) {
 		if err != nil { // it cannot be decompressed, or is no batch: as it is stored
@@ -58,7 +59,7 @@ func (f *messageFlags) storeRecordRows(v message.View, m inspect.Match, row func
 		if len(all) > 1 && !m.Message(&all[i]) {
 			continue
 		}
-		if err := row(f.storeRow(v, &all[i], len(all))); err != nil {
+		if err := row(f.storeRow(v, &all[i], len(all), lean)); err != nil {
 			return err
 		}
 	}
@@ -74,15 +75,8 @@ func storedRecord(v message.View) message.Received {
 	}
 }
 
-func (f *messageFlags) storeRow(v message.View, r *message.Received, count int) []any {
+func (f *messageFlags) storeRow(v message.View, r *message.Received, count int, lean bool) []any {
 	body, encoding := f.bodyText(r.Body)
-	properties := make(map[string]string, len(r.Properties))
-	for k, value := range r.Properties {
-		if f.redact {
-			value = hidden
-		}
-		properties[k] = value
-	}
 	keys, tag := r.Keys(), r.Tags()
 	if keys == nil {
 		keys = []string{}
@@ -94,6 +88,11 @@ func (f *messageFlags) storeRow(v message.View, r *message.Received, count int) 
 		if tag != "" {
 			tag = hidden
 		}
+	}
+	row := make([]any, 0, len(storeMessageFields)+1)
+	row = append(row, v.PhysicalOffset(), v.Size(), whenMs(r.StoreTimestamp), r.Topic, r.QueueID, r.QueueOffset, tag, keys, body)
+	if lean {
+		return row[:len(storeMessageFields)]
 	}
 	id := r.UniqKey()
 	if id == "" {
@@ -107,12 +106,21 @@ func (f *messageFlags) storeRow(v message.View, r *message.Received, count int) 
 	if v.Magic() == message.MagicV2 {
 		version = 2
 	}
-	return []any{
-		v.PhysicalOffset(), v.Size(), whenMs(r.StoreTimestamp), r.Topic, r.QueueID, r.QueueOffset, tag, keys,
-		body, encoding, len(r.Body), id, r.OffsetID(), whenMs(r.BornTimestamp), r.BornHost.String(), r.StoreHost.String(),
+	return append(row,
+		encoding, len(r.Body), id, r.OffsetID(), whenMs(r.BornTimestamp), r.BornHost.String(), r.StoreHost.String(),
 		r.ReconsumeTimes, r.PreparedTransactionOffset, transactionName(v.Transaction()), compressionName(v.SysFlag()), count, version, crc,
-		r.Flag, v.SysFlag(), properties,
+		r.Flag, v.SysFlag(), f.shownProperties(r.Properties))
+}
+
+func (f *messageFlags) shownProperties(all map[string]string) map[string]string {
+	if !f.redact {
+		return all
 	}
+	out := make(map[string]string, len(all))
+	for k := range all {
+		out[k] = hidden
+	}
+	return out
 }
 
 func transactionName(state int32) string {

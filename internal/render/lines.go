@@ -184,7 +184,10 @@ func (w *Writer) streamRow(row []any) error {
 }
 
 func (w *Writer) csv(cells []string) error {
-	c := csv.NewWriter(w.out)
+	if w.csvOut == nil {
+		w.csvOut = csv.NewWriter(w.out)
+	}
+	c := w.csvOut
 	if err := c.Write(cells); err != nil {
 		return fmt.Errorf("cannot write output: %w", err)
 	}

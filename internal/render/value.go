@@ -283,5 +283,7 @@ func escapeTabs(s string) string {
 	if !strings.ContainsAny(s, "\\\t\n\r") {
 		return s
 	}
-	return strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`).Replace(s)
+	return tabEscapes.Replace(s)
 }
+
+var tabEscapes = strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"encoding/csv"
 	"fmt"
 	"io"
 	"text/template"
@@ -28,6 +29,7 @@ type Writer struct {
 	written  int   // rows printed or held back
 	started  bool  // the header line is out
 	layout   *grid // of a table that is written as it comes
+	csvOut   *csv.Writer
 	closed   bool
 }
 
@@ -54,6 +56,11 @@ func New(out io.Writer, s Schema, o Options) (*Writer, error) {
 
 // Help says that the -o help was asked for: print WriteHelp and fetch nothing.
 func (w *Writer) Help() bool { return w.o.Form == FormHelp }
+
+// Lean says that the values of wide fields are not looked at: they may be left nil where they cost something.
+func (w *Writer) Lean() bool {
+	return w.o.Form == FormTable && !w.o.Records && w.match == nil && w.o.Sort == "" && !w.o.TTY
+}
 
 // Full says that Limit rows have been taken and further ones are not printed.
 // With a Sort it is never true: the order is known only at the end.
