@@ -15,7 +15,8 @@ func (m *Mem) Kill() *Mem {
 	return m.survive(
 		func(_ *memDir, removed bool) bool { return !removed },
 		func(d *memDir) map[string]*memNode { return d.names },
-		func(n *memNode) *memNode { return n.clone() })
+		func(n *memNode) *memNode { return n.clone() },
+		func(n int) int { return n })
 }
 
 // KillUnsynced is Kill, but what was not synced is still not: it may go when the power fails later.
@@ -56,6 +57,7 @@ func (m *Mem) KillUnsynced() *Mem {
 	}
 	copyDirs(out.mu.dirs, m.mu.dirs)
 	copyDirs(out.mu.gone, m.mu.gone)
+	out.mu.moves = slices.Clone(m.mu.moves)
 	return out
 }
 
@@ -94,7 +96,13 @@ func (m *Mem) PowerLossBy(choose func(n int) int) *Mem {
 			}
 			return names
 		},
-		func(n *memNode) *memNode { return n.afterPowerLoss(choose) })
+		func(n *memNode) *memNode { return n.afterPowerLoss(choose) },
+		func(n int) int {
+			if n == 0 {
+				return 0
+			}
+			return choose(n + 1)
+		})
 }
 
 // EachPowerLoss calls f with every state that a power loss can leave now, until f returns false. There are as many as
@@ -126,17 +134,25 @@ func (m *Mem) EachPowerLoss(f func(*Mem) bool) {
 }
 
 // survive builds the file system that is found afterwards: keep decides about a directory that is there or was removed,
-// names about the names in it, file about the bytes of a file.
-func (m *Mem) survive(keep func(d *memDir, removed bool) bool, names func(*memDir) map[string]*memNode, file func(*memNode) *memNode) *Mem {
+// names about the names in it, file about the bytes of a file, moves how many renamings of directories stay.
+func (m *Mem) survive(keep func(d *memDir, removed bool) bool, names func(*memDir) map[string]*memNode, file func(*memNode) *memNode, moves func(n int) int) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := NewMem()
 	out.mu.now, out.mu.capacity = m.mu.now, m.mu.capacity
 	seen := map[*memNode]*memNode{}
-	all := maps.Clone(m.mu.gone)
+	all, removed := maps.Clone(m.mu.gone), map[*memDir]bool{}
+	for _, d := range all {
+		removed[d] = true
+	}
 	maps.Copy(all, m.mu.dirs)
+	for _, v := range slices.Backward(m.mu.moves[moves(len(m.mu.moves)):]) {
+		if all[v.from] == nil {
+			moveTree(all, dirMove{v.to, v.from})
+		}
+	}
 	for _, dir := range sortedKeys(all) {
-		if parent := filepath.Dir(dir); parent != dir && out.mu.dirs[parent] == nil || !keep(all[dir], m.mu.dirs[dir] == nil) {
+		if parent := filepath.Dir(dir); parent != dir && out.mu.dirs[parent] == nil || !keep(all[dir], removed[all[dir]]) {
 			continue
 		}
 		d := newMemDir(all[dir].modTime)

@@ -20,7 +20,7 @@ import (
 //
 // The model of durability: bytes become durable, 512 at a time and in any order, at some time after they were written
 // and at File.Sync at the latest; the length of a file at File.Sync; names at SyncDir, and those of one directory in
-// the order in which they were changed; a directory itself at SyncDir of its parent, made or removed. A Sync that
+// the order in which they were changed; a directory itself at SyncDir of its parent, made, removed or renamed. A Sync that
 // fails leaves the bytes out: a later Sync does not bring them to the disk either.
 //
 // A Mem is safe to share between goroutines.
@@ -29,6 +29,7 @@ type Mem struct {
 		sync.Mutex
 		dirs   map[string]*memDir
 		gone   map[string]*memDir // removed directories whose parent was not synced since
+		moves  []dirMove          // renamings of directories whose parents were not synced since, in order
 		locks  map[string]bool
 		inject func(Op) error
 		now    func() time.Time
@@ -48,6 +49,9 @@ type memDir struct {
 	saved   bool    // its own name is durable
 	modTime time.Time
 }
+
+// dirMove is a directory that was renamed.
+type dirMove struct{ from, to string }
 
 // dirOp sets a name (node != nil) or removes it. A rename is one op with both.
 type dirOp struct {
@@ -261,7 +265,7 @@ func (m *Mem) RemoveAll(dir string) error {
 	return nil
 }
 
-// Rename moves a file, replacing the target.
+// Rename moves a file, replacing the target, or a directory to a name that is free.
 func (m *Mem) Rename(oldName, newName string) error {
 	if err := m.op(OpRename, oldName, 0, 0); err != nil {
 		return err
@@ -271,6 +275,9 @@ func (m *Mem) Rename(oldName, newName string) error {
 	n, ok := m.lookup(oldName)
 	from, to := clean(oldName), clean(newName)
 	toDir := m.mu.dirs[filepath.Dir(to)]
+	if m.mu.dirs[from] != nil && toDir != nil {
+		return m.renameDir(from, to)
+	}
 	if !ok || toDir == nil {
 		return &os.LinkError{Op: "rename", Old: oldName, New: newName, Err: fs.ErrNotExist}
 	}
@@ -285,6 +292,26 @@ func (m *Mem) Rename(oldName, newName string) error {
 	}
 	toDir.change(dirOp{remove: filepath.Base(from), set: filepath.Base(to), node: n})
 	return nil
+}
+
+// renameDir moves a directory; the lock is held. What a power loss leaves is the old name or the new one.
+func (m *Mem) renameDir(from, to string) error {
+	if _, taken := m.lookup(to); taken || m.mu.dirs[to] != nil {
+		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
+	}
+	moveTree(m.mu.dirs, dirMove{from, to})
+	m.mu.moves = append(m.mu.moves, dirMove{from, to})
+	return nil
+}
+
+// moveTree gives a directory and what is below it other names.
+func moveTree(dirs map[string]*memDir, v dirMove) {
+	for _, name := range sortedKeys(dirs) {
+		if rest, ok := strings.CutPrefix(name, v.from); ok && (rest == "" || rest[0] == filepath.Separator) {
+			dirs[v.to+rest] = dirs[name]
+			delete(dirs, name)
+		}
+	}
 }
 
 // Stat describes a file or directory.
@@ -346,6 +373,12 @@ func (m *Mem) SyncDir(dir string) error {
 		apply(d.durable, op)
 	}
 	d.pending = nil
+	for i := len(m.mu.moves) - 1; i >= 0; i-- {
+		if v := m.mu.moves[i]; filepath.Dir(v.from) == clean(dir) || filepath.Dir(v.to) == clean(dir) {
+			m.mu.moves = m.mu.moves[i+1:] // and all before it: they are journalled in order
+			break
+		}
+	}
 	for name, sub := range m.mu.dirs {
 		if filepath.Dir(name) == clean(dir) {
 			sub.saved = true

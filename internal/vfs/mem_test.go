@@ -420,3 +420,52 @@ func TestMappingShowsWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A directory that was renamed is, after a power loss, at the old name or at the new one with all that is in it, and at
+// the new one for certain once a parent was synced.
+func TestRenameDirectory(t *testing.T) {
+	m := vfs.NewMem()
+	for _, dir := range []string{"/a", "/b"} {
+		if err := vfs.MkdirAllDurable(m, dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := vfs.MkdirAllDurable(m, "/a/x/y"); err != nil {
+		t.Fatal(err)
+	}
+	if err := vfs.WriteFileDurable(m, "/a/x/y/f", []byte("text")); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Rename("/a/x", "/b"); err == nil {
+		t.Error("a directory was renamed onto another one")
+	}
+	if err := m.Rename("/a/x", "/b/z"); err != nil {
+		t.Fatal(err)
+	}
+	where := func(m *vfs.Mem) string {
+		out := ""
+		for _, name := range []string{"/a/x/y/f", "/b/z/y/f"} {
+			if b, err := vfs.ReadFile(m, name); err == nil && string(b) == "text" {
+				out += name
+			}
+		}
+		return out
+	}
+	seen := map[string]int{}
+	m.EachPowerLoss(func(after *vfs.Mem) bool { seen[where(after)]++; return true })
+	if len(seen) != 2 || seen["/a/x/y/f"] == 0 || seen["/b/z/y/f"] == 0 {
+		t.Errorf("after a power loss: %v", seen)
+	}
+	if got := where(m.Kill()); got != "/b/z/y/f" {
+		t.Errorf("after a kill: %q", got)
+	}
+	if err := m.SyncDir("/a"); err != nil {
+		t.Fatal(err)
+	}
+	m.EachPowerLoss(func(after *vfs.Mem) bool {
+		if got := where(after); got != "/b/z/y/f" {
+			t.Errorf("after it was synced: %q", got)
+		}
+		return true
+	})
+}

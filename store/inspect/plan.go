@@ -50,6 +50,7 @@ type Step struct {
 	Done        bool  `json:"done"`
 
 	Phase     int   `json:"phase,omitempty"`
+	Missing   bool  `json:"missing,omitempty"`   // the files of a range are not there: nothing of them is to be kept
 	StoreTime int64 `json:"storeTime,omitempty"` // of placeholders, ms
 
 	From   int64        `json:"from,omitempty"` // positions in the log
@@ -254,7 +255,7 @@ func (b *planner) logFinding(f *Finding) bool {
 		})
 	case FindLogSize:
 	default:
-		s := &Step{Kind: StepFill, File: f.File, From: x.from, To: x.to, Size: v.fileSize, Destructive: true, Messages: f.Messages, Bytes: 2 * (x.to - x.from), StoreTime: x.store}
+		s := &Step{Kind: StepFill, File: f.File, From: x.from, To: x.to, Size: v.fileSize, Destructive: true, Messages: f.Messages, Bytes: 2 * (x.to - x.from), StoreTime: x.store, Missing: x.kind == FindLogHole}
 		s.Lost = b.lostOf(x)
 		s.What = fmt.Sprintf("keep %d bytes at %d in %s and put %d placeholders there that keep the queue offsets", x.to-x.from, x.from, b.plan.Salvage, len(s.Lost))
 		b.add(s)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -243,7 +244,8 @@ func (a *applier) move(from, to string) error {
 	return errors.Join(a.syncDir(filepath.Dir(a.path(to))), a.syncDir(filepath.Dir(a.path(from))))
 }
 
-// moveAway moves a file; that it is gone already is no error.
+// moveAway moves a file; that it is gone already is no error. One that lies there already, which a power loss can leave, is
+// not kept twice.
 func (a *applier) moveAway(from, to string) error {
 	ok, err := a.exists(from)
 	if err != nil || !ok {
@@ -259,7 +261,44 @@ func (a *applier) moveAway(from, to string) error {
 		} else if !taken {
 			return a.move(from, target)
 		}
+		if same, err := a.same(from, target); err != nil {
+			return err
+		} else if same {
+			return a.remove(from)
+		}
 	}
+}
+
+// same reports whether two files hold the same bytes.
+func (a *applier) same(x, y string) (same bool, err error) {
+	f, err := a.fs.OpenFile(a.path(x), os.O_RDONLY)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	g, err := a.fs.OpenFile(a.path(y), os.O_RDONLY)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return false, err
+	}
+	if other, err := g.Size(); err != nil || other != size {
+		return false, err
+	}
+	b, c := make([]byte, 256<<10), make([]byte, 256<<10)
+	for off := int64(0); off < size; off += int64(len(b)) {
+		n := min(int64(len(b)), size-off)
+		if err := errors.Join(readFull(f, b[:n], off), readFull(g, c[:n], off)); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(b[:n], c[:n]) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // renames gives log files the names of what they hold. Files may change places: first all are moved aside, and when that
@@ -468,7 +507,7 @@ func (a *applier) fillFile(s *Step, name string, start, end, from, to int64) err
 	if err != nil {
 		return err
 	}
-	if there {
+	if there && !s.Missing { // else it is what an interrupted run has made of it
 		if err := a.salvage(name, from-start, to-start, fmt.Sprintf("commitlog-%020d-%d", from, to-from)); err != nil {
 			return err
 		}
