@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/internal/render"
+	"mqx/internal/vfs"
 	"mqx/store"
 	"mqx/store/inspect"
 )
@@ -123,6 +124,11 @@ func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) erro
 	bar.end()
 	if err != nil {
 		return repairFailure(dir, a.withTimeout(ctx, err))
+	}
+	if o.copyTo != "" {
+		if err := inspect.CopyUsed(vfs.OS, o.copyTo); err != nil {
+			return repairFailure(dir, err)
+		}
 	}
 	if err := o.rows(a, done); err != nil {
 		return err

@@ -2,11 +2,14 @@ package inspect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 
 	"mqx/internal/vfs"
 	"mqx/store"
@@ -24,8 +27,19 @@ var ErrNotEmpty = errors.New("the target of the copy is not empty")
 // copyBlock is the unit in which bytes that cannot be read are left out.
 const copyBlock = 4096
 
-// Copy copies a store directory that nobody has open to one that is empty or does not exist. Holes stay holes; the lock
-// is not copied. What the disk cannot read is left as zeros, for Verify to find: bad counts it in bytes. Errors:
+// copyNote stands in a copy until its repair is done, so that a copy that was interrupted is made again and one that is
+// whole is not.
+const copyNote = "mqx/copy.json"
+
+type copyState struct {
+	From  string `json:"from"`
+	Whole bool   `json:"whole"`
+	Bad   int64  `json:"bad"` // bytes that could not be read
+}
+
+// Copy copies a store directory that nobody has open to one that is empty or does not exist, or that an earlier Copy of it
+// has begun. One that is whole already is left alone. Holes stay holes; the lock is not copied. What the disk cannot read
+// is left as zeros, for Verify to find: bad counts it in bytes. CopyUsed ends what Copy remembers. Errors:
 // *store.LockedError, ErrNotEmpty, *NoSpaceError, those of writing.
 func Copy(ctx context.Context, from, to string, o CopyOptions) (bad int64, err error) {
 	if o.FS == nil {
@@ -55,24 +69,101 @@ type copier struct {
 	done, total, bad int64
 }
 
+// CopyUsed says that a copy has been repaired: from now on it is a store like any other.
+func CopyUsed(fsys vfs.FS, dir string) error {
+	path := filepath.Join(dir, filepath.FromSlash(copyNote))
+	err := fsys.Remove(path)
+	if err == nil {
+		err = fsys.SyncDir(filepath.Dir(path))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// begun reads what an earlier run has left.
+func (c *copier) begun() (s copyState, ok bool, err error) {
+	b, err := vfs.ReadFile(c.o.FS, filepath.Join(c.to, filepath.FromSlash(copyNote)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	return s, err == nil, err
+}
+
+func (c *copier) note(s copyState) error {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(c.to, filepath.FromSlash(copyNote))
+	if err := vfs.MkdirAllDurable(c.o.FS, filepath.Dir(path)); err != nil {
+		return err
+	}
+	return vfs.WriteFileDurable(c.o.FS, path, b)
+}
+
 func (c *copier) run() error {
+	from, err := filepath.Abs(c.from)
+	if err != nil {
+		return err
+	}
+	state, again, err := c.begun()
+	if err != nil {
+		return err
+	}
+	if again && state.From == from && state.Whole {
+		c.bad = state.Bad
+		return nil
+	}
 	entries, err := c.o.FS.ReadDir(c.to)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if len(entries) > 0 {
+	only := len(entries) == 1 && entries[0].Name() == path.Dir(copyNote) && c.nothingIn(entries[0].Name())
+	if len(entries) > 0 && !only && (!again || state.From != from) {
 		return ErrNotEmpty
 	}
+	if err := c.copy(from); err != nil {
+		return err
+	}
+	return c.note(copyState{From: from, Whole: true, Bad: c.bad})
+}
+
+// nothingIn reports that a directory of the target is empty but for what the note leaves when it is not written whole.
+func (c *copier) nothingIn(name string) bool {
+	entries, err := c.o.FS.ReadDir(filepath.Join(c.to, name))
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != path.Base(copyNote)+".tmp" })
+}
+
+func (c *copier) copy(from string) error {
 	if err := c.each("", func(_ string, st fs.FileInfo) error {
 		c.total += st.Size()
 		return nil
 	}); err != nil {
 		return err
 	}
-	if err := vfs.MkdirAllDurable(c.o.FS, c.to); err != nil {
+	if u, err := c.o.FS.Usage(existing(c.o.FS, c.to)); err == nil && u.Total > 0 && c.total > u.Free-u.Total/100 {
+		return &NoSpaceError{c.to, c.total, u.Free}
+	}
+	if err := c.note(copyState{From: from}); err != nil {
 		return err
 	}
 	return c.each("", c.file)
+}
+
+// existing is the nearest directory above a path that is there.
+func existing(fsys vfs.FS, dir string) string {
+	for filepath.Dir(dir) != dir {
+		if _, err := fsys.Stat(dir); err == nil {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // each calls f for every file below a directory.
@@ -89,7 +180,7 @@ func (c *copier) each(dir string, f func(name string, st fs.FileInfo) error) err
 			}
 			continue
 		}
-		if name == nameLock {
+		if name == nameLock || filepath.ToSlash(name) == copyNote {
 			continue
 		}
 		st, err := c.o.FS.Stat(filepath.Join(c.from, name))
@@ -105,7 +196,7 @@ func (c *copier) each(dir string, f func(name string, st fs.FileInfo) error) err
 
 func (c *copier) file(name string, st fs.FileInfo) error {
 	target := filepath.Join(c.to, name)
-	if err := c.o.FS.MkdirAll(filepath.Dir(target)); err != nil {
+	if err := vfs.MkdirAllDurable(c.o.FS, filepath.Dir(target)); err != nil {
 		return err
 	}
 	in, err := c.o.FS.OpenFile(filepath.Join(c.from, name), os.O_RDONLY)
@@ -113,7 +204,7 @@ func (c *copier) file(name string, st fs.FileInfo) error {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	out, err := c.o.FS.OpenFile(target, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	out, err := c.o.FS.OpenFile(target, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 	if err != nil {
 		return err
 	}

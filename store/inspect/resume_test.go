@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"mqx/internal/testkit"
 	"mqx/internal/vfs"
@@ -59,7 +58,7 @@ func loadMem(t *testing.T, root string) *vfs.Mem {
 }
 
 // content is every file below the root but the lock.
-func content(t *testing.T, m *vfs.Mem) map[string][]byte {
+func content(t *testing.T, m *vfs.Mem, root string) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}
 	var walk func(dir string)
@@ -79,11 +78,11 @@ func content(t *testing.T, m *vfs.Mem) map[string][]byte {
 				t.Fatal(err)
 			}
 			if e.Name() != "lock" {
-				out[strings.TrimPrefix(path, memRoot+"/")] = b
+				out[strings.TrimPrefix(path, root+"/")] = b
 			}
 		}
 	}
-	walk(memRoot)
+	walk(root)
 	return out
 }
 
@@ -107,9 +106,9 @@ func (c *changes) hook(op vfs.Op) error {
 	return errKilled
 }
 
-func repairMem(t *testing.T, m *vfs.Mem) error {
+func repairMem(t *testing.T, m *vfs.Mem, root string) error {
 	t.Helper()
-	_, err := inspect.Repair(t.Context(), memRoot, inspect.RepairOptions{
+	_, err := inspect.Repair(t.Context(), root, inspect.RepairOptions{
 		Open: inspect.Options{FS: m},
 		Plan: inspect.PlanOptions{IndexSlots: 1000, IndexEntries: 4000, QueueFileBytes: 6000},
 	})
@@ -122,20 +121,26 @@ func TestRepairResumes(t *testing.T) {
 	for _, variant := range resumed {
 		t.Run(variant, func(t *testing.T) {
 			base := loadMem(t, testkit.GoldenStore(t, variant))
-			synctest.Test(t, func(t *testing.T) { resumeEverywhere(t, base) }) // the clock stands
+			synctest.Test(t, func(t *testing.T) { // the clock stands
+				resumeEverywhere(t, base, memRoot, func(m *vfs.Mem) error { return repairMem(t, m, memRoot) })
+			})
 		})
 	}
 }
 
-func resumeEverywhere(t *testing.T, base *vfs.Mem) {
+// resumeEverywhere ends run at its operations one by one, runs it again, and compares what is below root with what one run
+// leaves.
+func resumeEverywhere(t *testing.T, base *vfs.Mem, root string, run func(m *vfs.Mem) error) {
+	t.Helper()
+	source := content(t, base, memRoot)
 	alone := base.Kill()
 	count := &changes{}
 	alone.Inject(count.hook)
-	if err := repairMem(t, alone); err != nil {
+	if err := run(alone); err != nil {
 		t.Fatal(err)
 	}
 	alone.Inject(nil)
-	want := content(t, alone)
+	want := content(t, alone, root)
 	points := count.n
 	step := max(1, points/25)
 	if os.Getenv("MQX_RESUME_ALL") != "" {
@@ -147,7 +152,7 @@ func resumeEverywhere(t *testing.T, base *vfs.Mem) {
 		for _, power := range []bool{false, true} {
 			m := base.Kill()
 			m.Inject((&changes{killAt: at}).hook)
-			if err := repairMem(t, m); err == nil {
+			if err := run(m); err == nil {
 				t.Fatalf("operation %d of %d did not come", at, points)
 			}
 			m.Inject(nil)
@@ -155,16 +160,57 @@ func resumeEverywhere(t *testing.T, base *vfs.Mem) {
 			if power {
 				after = m.PowerLoss(uint64(at))
 			}
-			if err := repairMem(t, after); err != nil {
+			if err := run(after); err != nil && !(at == points && errors.Is(err, inspect.ErrNotEmpty)) { // the copy was done with
 				t.Errorf("ended at operation %d, power lost %v: the next run: %v", at, power, err)
 				continue
 			}
-			if diff := differ(want, content(t, after)); diff != "" {
+			if diff := differ(want, content(t, after, root)); diff != "" {
 				t.Errorf("ended at operation %d of %d, power lost %v: %s", at, points, power, diff)
+			}
+			if diff := differ(source, content(t, after, memRoot)); root != memRoot && diff != "" {
+				t.Errorf("ended at operation %d of %d: the store itself: %s", at, points, diff)
 			}
 		}
 	}
-	time.Sleep(time.Second)
+}
+
+// repairCopy is what mqx store repair --copy-to does.
+func repairCopy(t *testing.T, m *vfs.Mem) error {
+	t.Helper()
+	if _, err := inspect.Copy(t.Context(), memRoot, memCopy, inspect.CopyOptions{FS: m}); err != nil {
+		return err
+	}
+	if err := repairMem(t, m, memCopy); err != nil {
+		return err
+	}
+	return inspect.CopyUsed(m, memCopy)
+}
+
+const memCopy = "/other/copy"
+
+// The same of a repair of a copy: the second run makes a copy anew that was not whole, and goes on in one that was. The
+// store itself stays as it is, and what is in the way is not touched.
+func TestRepairOfCopyResumes(t *testing.T) {
+	for _, variant := range []string{"crash_torn_tail", "clean_cq_missing"} {
+		t.Run(variant, func(t *testing.T) {
+			base := loadMem(t, testkit.GoldenStore(t, variant))
+			if err := vfs.MkdirAllDurable(base, "/other"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				resumeEverywhere(t, base, memCopy, func(m *vfs.Mem) error { return repairCopy(t, m) })
+			})
+			if err := vfs.MkdirAllDurable(base, memCopy+"/mqx"); err != nil {
+				t.Fatal(err)
+			}
+			if err := vfs.WriteFileDurable(base, memCopy+"/mqx/other", []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			if err := repairCopy(t, base); !errors.Is(err, inspect.ErrNotEmpty) {
+				t.Errorf("a copy onto something: %v", err)
+			}
+		})
+	}
 }
 
 // differ says which files differ.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"mqx/message"
 	"mqx/internal/vfs"
+	"mqx/message"
 	"mqx/store"
 )
 
