@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,6 +59,7 @@ func TestScripts(t *testing.T) {
 			"waitfile":  waitFile,
 			"exit":      exitWith,
 			"golden":    unpackGolden,
+			"lines":     waitLines,
 		},
 	})
 }
@@ -121,6 +123,38 @@ func waitFile(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if time.Now().After(deadline) {
 			ts.Fatalf("%s never held %q: %s (%v)", args[0], args[1], text, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// waitLines waits until a file has so many lines, and refuses one that stands there twice: lines FILE NUMBER.
+func waitLines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: lines FILE NUMBER")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		ts.Check(err)
+		seen := map[string]bool{}
+		lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+		if len(text) == 0 {
+			lines = nil
+		}
+		for _, line := range lines[:max(len(lines)-1, 0)] { // the last one may be half written
+			if seen[line] {
+				ts.Fatalf("%s has twice: %s", args[0], line)
+			}
+			seen[line] = true
+		}
+		if len(lines) == want && strings.HasSuffix(string(text), "\n") && !seen[lines[len(lines)-1]] {
+			return
+		}
+		if len(lines) > want || time.Now().After(deadline) {
+			ts.Fatalf("%s has %d lines, want %d", args[0], len(lines), want)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -90,6 +90,8 @@ func storeFailure(dir string, err error) error {
 			return failf(ExitFailed, "%w", err).because("a file has gone since the directory was opened, which happens while a broker is running").try("the same command once more")
 		}
 		return failf(ExitNotFound, "%w", err).because("there is no such directory").try("the directory that storePathRootDir names, usually ~/store")
+	case errors.Is(err, inspect.ErrOtherLog):
+		return failf(ExitFailed, "%w", err).because("the directory was emptied, replaced or cut while it was followed").try("the same command once more")
 	case errors.Is(err, fs.ErrPermission):
 		return failf(ExitDenied, "%w", err).because("this user may not read it").try("the user that the broker runs as, for example with sudo -u")
 	}

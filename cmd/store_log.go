@@ -121,6 +121,7 @@ func (a *app) sayBreak(d *inspect.Dir) func(inspect.Break) error {
 
 // followLog goes on behind what was there. Ctrl-C is an interruption, an end by --timeout or SIGTERM is in order.
 func (o *storeLogOptions) followLog(ctx context.Context, a *app, d *inspect.Dir, r storeRange, take func(message.View) error) error {
+	a.note("following the log from %d on", r.scan.From)
 	err := d.Follow(ctx, inspect.FollowOptions{From: r.scan.From, OnBreak: a.sayBreak(d)}, r.match.Func(), func(_ int64, v message.View) error { return take(v) })
 	if err == nil || ctx.Err() == nil {
 		return err
