@@ -242,9 +242,13 @@ func (s *timerService) round(ctx context.Context) (wait time.Duration, waits boo
 
 // turnBack follows a clock that was set back. It must not be called while a slot is being delivered.
 func (s *timerService) turnBack(nowMs int64) {
-	if s.t.TurnBack(nowMs) {
+	turned, err := s.t.TurnBack(nowMs, s.flushLog)
+	if turned {
 		s.log.Warn("the clock was set back; timer messages follow it", "now_ms", nowMs)
 		signal(s.dirty)
+	}
+	if err != nil {
+		s.quiet.Warn("the timer's step backwards cannot be saved; it is tried again", "error", err)
 	}
 }
 
@@ -306,7 +310,7 @@ func (s *timerService) takeUp(ctx context.Context, to int64) bool {
 		return false
 	}
 	for { // what was due has been delivered: it must not come again
-		err := s.t.Add(s.items, now)
+		err := s.t.Add(s.items, now, next, s.need)
 		if err == nil {
 			break
 		}
@@ -316,7 +320,6 @@ func (s *timerService) takeUp(ctx context.Context, to int64) bool {
 		}
 	}
 	s.rates.enqueued.Add(int64(len(s.items)))
-	s.t.TakenUp(next, s.need)
 	s.note()
 	signal(s.dirty)
 	return true

@@ -90,27 +90,34 @@ func readHead(fsys vfs.FS, path string, n int) ([]byte, error) {
 }
 
 // progress is how far the timer has come as of now, in a file of mqx's own beside the checkpoint. It is written often and
-// not synced: after a killed process it spares repetitions. It holds only for a commit log that reaches to need, and a
-// timer log that reaches to logEnd.
+// seldom synced: after a killed process it spares repetitions. It holds only beside the checkpoint that it was written with, for
+// a commit log that reaches to need, and a timer log that reaches to logEnd.
 type progress struct {
 	readTime    int64 // the oldest slot that has not been passed
 	slotPos     int64 // the last unit of it that has been delivered, NoPos for none
 	queueOffset int64
 	need        int64 // position in the commit log behind what was stored for this
 	logEnd      int64 // of the timer log
+	// with are the sums of the checkpoint that was durable then, and of the one that was about to be. Whoever else works on the
+	// store meanwhile, or a power failure that keeps the older of the two files, makes them differ.
+	with [2]uint32
 }
 
 const (
-	progressMagic = 0x6d717874 // "mqxt"
-	progressSize  = 4 + 5*8 + 4
+	progressMagic = 0x6d717875 // "mqxu"
+	progressSize  = 4 + 5*8 + 2*4 + 4
 )
 
-func (p progress) append(dst []byte) []byte {
+// sum identifies a checkpoint.
+func (c *Checkpoint) sum() uint32 { return crc32.ChecksumIEEE(c.Append(nil)) }
+
+func (p *progress) append(dst []byte) []byte {
 	be, start := binary.BigEndian, len(dst)
 	dst = be.AppendUint32(dst, progressMagic)
 	for _, v := range [...]int64{p.readTime, p.slotPos, p.queueOffset, p.need, p.logEnd} {
 		dst = be.AppendUint64(dst, uint64(v))
 	}
+	dst = be.AppendUint32(be.AppendUint32(dst, p.with[0]), p.with[1])
 	return be.AppendUint32(dst, crc32.ChecksumIEEE(dst[start:]))
 }
 
@@ -122,6 +129,7 @@ func decodeProgress(b []byte) (p progress, ok bool) {
 	for i, f := range [...]*int64{&p.readTime, &p.slotPos, &p.queueOffset, &p.need, &p.logEnd} {
 		*f = int64(be.Uint64(b[4+8*i:]))
 	}
+	p.with = [2]uint32{be.Uint32(b[progressSize-12:]), be.Uint32(b[progressSize-8:])}
 	return p, p.readTime >= 0 && p.slotPos >= NoPos && p.queueOffset >= 0 && p.need >= 0 && p.logEnd >= 0
 }
 

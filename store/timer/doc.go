@@ -10,7 +10,7 @@
 // (Delivered, Passed); Flush makes that durable.
 //
 //	t, err := timer.Open(cfg, origin)     // loads, recovers
-//	due, err := t.Add(items, now)         // into wheel and log
+//	err := t.Add(items, now, next, need)  // into wheel and log
 //	slot, err := t.OpenSlot(t.NextDue(now))
 //	for chunk := slot.Next() ...          // what it holds, oldest first
 //	t.Passed(slot.Time, …)                // all of it has been stored

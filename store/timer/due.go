@@ -77,12 +77,13 @@ func isIO(err error) bool {
 	return !errors.As(err, &bad) && !errors.Is(err, errOutside) && !errors.Is(err, errBlank)
 }
 
-// search finds the units of a slot whose chain is broken at a position: by reading the log from its first unit on.
+// search finds the units of a slot whose chain is broken at a position: by reading the log from its first unit on, or from
+// where the log begins when that is not known to be the first.
 func (d *DueSlot) search(s Slot, broken int64) error {
 	l := d.t.log
 	d.marks, d.Cancels, d.Count = nil, nil, 0
 	from := s.First
-	if from < l.min() || from >= l.end || !l.size.aligned(from) || from > broken {
+	if u, err := l.unit(from); err != nil || u.Prev != NoPos || d.t.cfg.Rules.Floor(u.Time()) != d.Time || from > broken {
 		from = l.min()
 	}
 	for from < l.end {

@@ -13,28 +13,50 @@ import (
 	"mqx/internal/vfs"
 )
 
-// Note writes down how far the timer has come, without making it durable. It is cheap.
+// Note writes down how far the timer has come, without making it durable. It is cheap, and waits for no flush.
 func (t *Timer) Note() error {
-	t.flushing.Lock()
-	defer t.flushing.Unlock()
-	t.mu.Lock()
-	p := t.progress()
-	t.mu.Unlock()
-	return t.note(p)
+	t.noting.Lock()
+	defer t.noting.Unlock()
+	return t.note()
 }
 
 func (t *Timer) progress() progress {
-	return progress{readTime: t.read, slotPos: t.slotPos, queueOffset: t.offset, need: t.need, logEnd: t.log.end}
+	return progress{readTime: t.read, slotPos: t.slotPos, queueOffset: t.offset, need: t.need, logEnd: t.log.end, with: t.with}
 }
 
-func (t *Timer) note(p progress) error {
-	if t.progF == nil {
-		return nil
+// note is Note under its lock.
+func (t *Timer) note() error {
+	if t.progF == nil || t.turned {
+		return nil // the files have to know of the turn first
 	}
+	t.mu.Lock()
+	p := t.progress()
+	t.mu.Unlock()
 	if _, err := t.progF.WriteAt(p.append(nil), 0); err != nil {
 		return fmt.Errorf("cannot note progress of timer: %w", err)
 	}
 	return nil
+}
+
+// noteWith is Note for the checkpoint that is durable now and the one that is about to be.
+func (t *Timer) noteWith(now, next uint32) error {
+	t.noting.Lock()
+	defer t.noting.Unlock()
+	t.with = [2]uint32{now, next}
+	return t.note()
+}
+
+// settled is noteWith when the files know of a turn. sync makes it durable.
+func (t *Timer) settled(sum uint32, turned, sync bool) error {
+	t.noting.Lock()
+	t.with = [2]uint32{sum, sum}
+	t.turned = t.turned && !turned
+	err := t.note()
+	t.noting.Unlock()
+	if err != nil || !sync {
+		return err
+	}
+	return t.progF.Sync() // nothing closes it: a flush runs
 }
 
 // Flush makes durable how far the timer has come: the commit log first, by flushLog, which gets the position it must
@@ -43,19 +65,49 @@ func (t *Timer) note(p progress) error {
 func (t *Timer) Flush(nowMs int64, orderly bool, flushLog func(need int64) error) error {
 	t.flushing.Lock()
 	defer t.flushing.Unlock()
+	if orderly && t.ckptF != nil {
+		t.mu.Lock()
+		err := t.cutPartial(nowMs)
+		if err == nil {
+			t.slotPos = NoPos
+		}
+		t.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("cannot flush timer: %w", err)
+		}
+	}
+	return t.flushAll(nowMs, orderly, flushLog)
+}
+
+// step is what one flush makes durable.
+type step struct {
+	progress
+	turned, orderly bool
+	starts          []int64 // of the timer log, unsynced
+	names           bool
+	logKnown        int64 // position up to which a start need not read the timer log
+	runs            []run // of the wheel's file
+	snapshot        bool
+	snap            []run // of a snapshot
+	nowMs           int64
+}
+
+// flushAll is Flush under its lock.
+func (t *Timer) flushAll(nowMs int64, orderly bool, flushLog func(need int64) error) error {
 	if t.ckptF == nil {
 		return nil // closed
 	}
 	t.mu.Lock()
-	p, logEnd, read := t.progress(), t.log.end, t.read
-	starts, names := t.log.takeUnsynced()
-	snap := t.cfg.Snapshots && (orderly || nowMs-t.snapMs >= t.cfg.SnapshotEveryMs)
-	var runs []run
-	switch {
-	case snap:
-		runs = t.wheel.copyAll()
-	case !t.cfg.Snapshots:
-		runs = t.wheel.takeDirty()
+	s := step{progress: t.progress(), turned: t.turned, orderly: orderly, nowMs: nowMs}
+	s.starts, s.names = t.log.takeUnsynced()
+	if s.logKnown = s.logEnd; t.known != nil {
+		s.logKnown = min(s.logKnown, t.knownPos) // a start has to find them again
+	}
+	if !t.cfg.Snapshots {
+		s.runs = t.wheel.takeDirty()
+	}
+	if t.cfg.Snapshots && (orderly || s.turned || nowMs-t.snapMs >= t.cfg.SnapshotEveryMs) {
+		s.snapshot, s.snap = true, t.wheel.copyAll()
 	}
 	var shown *Metrics
 	version := t.metrics.version
@@ -66,57 +118,62 @@ func (t *Timer) Flush(nowMs int64, orderly bool, flushLog func(need int64) error
 	t.changed = false
 	t.mu.Unlock()
 
-	err := t.flush(p, logEnd, read, starts, names, runs, snap, nowMs, flushLog)
-	if err == nil && orderly && t.progF != nil {
-		err = t.progF.Sync()
-	}
+	err := t.flush(&s, flushLog)
 	if err == nil && shown != nil {
 		if err = saveMetrics(t.cfg.FS, t.cfg.Root, shown); err == nil {
 			t.saved = version
 		}
 	}
 	if err != nil {
-		t.mu.Lock()
-		t.changed = true
-		for _, s := range starts {
-			if !slices.Contains(t.log.unsynced, s) {
-				t.log.unsynced = append(t.log.unsynced, s)
-			}
-		}
-		t.log.names = t.log.names || names
-		if !t.cfg.Snapshots {
-			t.wheel.redirty(runs)
-		}
-		t.mu.Unlock()
+		t.restore(&s)
 		return fmt.Errorf("cannot flush timer: %w", err)
 	}
 	return nil
 }
 
-func (t *Timer) flush(p progress, logEnd, read int64, starts []int64, names bool, runs []run, snap bool, nowMs int64,
-	flushLog func(int64) error,
-) error {
-	err := t.note(p)
-	if err != nil {
+// restore notes what a flush that failed has left to do.
+func (t *Timer) restore(s *step) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.changed = true
+	for _, start := range s.starts {
+		if !slices.Contains(t.log.unsynced, start) {
+			t.log.unsynced = append(t.log.unsynced, start)
+		}
+	}
+	t.log.names = t.log.names || s.names
+	t.wheel.redirty(s.runs)
+}
+
+func (t *Timer) flush(s *step, flushLog func(int64) error) error {
+	next := t.checkpointOf(s)
+	if err := t.noteWith(t.ckpt.sum(), next.sum()); err != nil {
 		return err
 	}
 	if t.broken != nil {
 		return t.broken
 	}
-	if err := flushLog(p.need); err != nil {
+	if err := flushLog(s.need); err != nil {
 		return err
 	}
-	if err := t.log.sync(starts, names); err != nil {
+	if err := t.log.sync(s.starts, s.names); err != nil {
 		t.broken = err
 		return err
 	}
-	if snap {
-		if err := t.snapshot(runs, logEnd); err != nil {
-			return err
-		}
-		t.snapMs = nowMs
-	} else if len(runs) > 0 || t.wheelUnsynced {
-		for _, r := range runs {
+	if err := t.flushWheel(s); err != nil {
+		return err
+	}
+	if err := t.saveCheckpoint(next); err != nil {
+		return err
+	}
+	// The checkpoint cannot say how far a slot has been delivered.
+	return t.settled(next.sum(), s.turned, s.turned || s.orderly || s.slotPos != NoPos)
+}
+
+// flushWheel makes the slots durable.
+func (t *Timer) flushWheel(s *step) error {
+	if !t.cfg.Snapshots && (len(s.runs) > 0 || t.wheelUnsynced || t.oldSnaps) {
+		for _, r := range s.runs {
 			if _, err := t.wheelF.WriteAt(r.b, r.off); err != nil {
 				return err
 			}
@@ -126,16 +183,39 @@ func (t *Timer) flush(p progress, logEnd, read int64, starts []int64, names bool
 			return err
 		}
 		t.wheelUnsynced = false
+		if t.oldSnaps { // a start would believe them
+			if err := keepSnapshots(t.cfg.FS, t.cfg.Root, 0); err != nil {
+				return err
+			}
+			t.oldSnaps = false
+		}
 	}
+	if s.snapshot {
+		if err := t.snapshot(s.snap, s.logEnd); err != nil {
+			return err
+		}
+		t.snapMs = s.nowMs
+	}
+	return nil
+}
+
+// checkpointOf is the checkpoint after a flush.
+func (t *Timer) checkpointOf(s *step) Checkpoint {
 	c := t.ckpt
-	c.ReadTime, c.QueueOffset, c.MasterQueueOffset = read, p.queueOffset, p.queueOffset
-	if !t.cfg.Snapshots || snap {
-		c.LogFlushed = logEnd // else the newest snapshot's stays
+	c.ReadTime, c.QueueOffset, c.MasterQueueOffset = s.readTime, s.queueOffset, s.queueOffset
+	if !t.cfg.Snapshots || s.snapshot {
+		c.LogFlushed = s.logKnown // else the newest snapshot's stays
 	}
+	if c != t.ckpt {
+		c.Counter, c.Timestamp = c.Counter+1, s.nowMs
+	}
+	return c
+}
+
+func (t *Timer) saveCheckpoint(c Checkpoint) error {
 	if c == t.ckpt {
 		return nil
 	}
-	c.Counter, c.Timestamp = c.Counter+1, nowMs
 	if _, err := t.ckptF.WriteAt(c.Append(nil), 0); err != nil {
 		return err
 	}
@@ -188,17 +268,25 @@ func (t *Timer) snapshot(pages []run, pos int64) error {
 	if err := fsys.SyncDir(t.cfg.Root); err != nil {
 		return err
 	}
-	old, err := snapshots(fsys, t.cfg.Root)
+	return keepSnapshots(fsys, t.cfg.Root, 2)
+}
+
+// keepSnapshots removes all snapshots but the newest.
+func keepSnapshots(fsys vfs.FS, root string, keep int) error {
+	old, err := snapshots(fsys, root)
 	if err != nil {
 		return err
 	}
-	for len(old) > 2 {
-		if err := fsys.Remove(wheelPath(t.cfg.Root) + "." + strconv.FormatInt(old[0], 10)); err != nil {
+	if len(old) <= keep {
+		return nil
+	}
+	for len(old) > keep {
+		if err := fsys.Remove(wheelPath(root) + "." + strconv.FormatInt(old[0], 10)); err != nil {
 			return err
 		}
 		old = old[1:]
 	}
-	return nil
+	return fsys.SyncDir(root)
 }
 
 // snapshots lists the positions of the wheel's snapshots, ascending.

@@ -17,6 +17,10 @@ import (
 // dayMs is a day.
 const dayMs = 24 * 3600 * 1000
 
+// farAheadMs is how far ahead a slot may wait: further than the wheel, because the clock may have been set back. The time of a slot
+// of another precision is wrong by more.
+const farAheadMs = 20 * 365 * dayMs
+
 // PrecisionError says that messages wait in a wheel of another precision.
 type PrecisionError struct {
 	Found, Wanted int64 // ms
@@ -77,7 +81,7 @@ func (t *Timer) load(o Origin) error {
 	t.offset = min(ckpt.QueueOffset, max(ckpt.MasterQueueOffset, 0))
 	if p, ok, err := readProgress(fsys, root); err != nil {
 		return err
-	} else if ok && p.need <= o.LogEnd && p.queueOffset >= t.offset && p.logEnd >= ckpt.LogFlushed {
+	} else if ok && slices.Contains(p.with[:], ckpt.sum()) && p.need <= o.LogEnd {
 		whole, err := t.log.reaches(ckpt.LogFlushed, p.logEnd)
 		if err != nil {
 			return err
@@ -133,7 +137,28 @@ func (t *Timer) openFor(o Origin) error {
 	if t.progF, err = openSized(fsys, progressPath(root), filepath.Dir(progressPath(root)), progressSize); err != nil {
 		return fmt.Errorf("cannot open timer progress: %w", err)
 	}
-	t.TurnBack(o.NowMs)
+	t.with = [2]uint32{t.ckpt.sum(), t.ckpt.sum()}
+	return t.renote()
+}
+
+// renote replaces the progress that is noted, durably: one that speaks of more than the commit log holds must not become true
+// again when the log has grown.
+func (t *Timer) renote() error {
+	t.noting.Lock()
+	defer t.noting.Unlock()
+	if t.progF == nil {
+		return nil
+	}
+	err := t.note()
+	if t.turned {
+		_, err = t.progF.WriteAt(make([]byte, progressSize), 0)
+	}
+	if err == nil {
+		err = t.progF.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot note progress of timer: %w", err)
+	}
 	return nil
 }
 
@@ -211,38 +236,37 @@ func (l *files) blankFrom(pos int64) (bool, error) {
 	return true, nil
 }
 
-// loadWheel reads the slots that wait from the wheel's file and its newest snapshot; of a slot in both, the one counts
-// that knows more of the log. It returns the position up to which the log is in the slots. usable is false when there is
-// no wheel: everything has to come from the log.
+// loadWheel reads the slots that wait, from the newest snapshot of the wheel or, when there is none, from its file. It returns
+// the position up to which the log is in the slots. usable is false when there is no wheel: everything has to come from the log.
 func (t *Timer) loadWheel(flushed int64) (from int64, usable bool, err error) {
 	fsys, root := t.cfg.FS, t.cfg.Root
-	foreign := map[int64]int{}
-	base, err := t.loadSlots(wheelPath(root), foreign)
-	if err != nil {
-		return 0, false, err
-	}
-	from, usable = flushed, base
 	snaps, err := snapshots(fsys, root)
 	if err != nil {
 		return 0, false, fmt.Errorf("cannot read timer wheel: %w", err)
 	}
+	path := wheelPath(root)
 	if n := len(snaps); n > 0 {
-		ok, err := t.loadSlots(wheelPath(root)+"."+strconv.FormatInt(snaps[n-1], 10), foreign)
-		if err != nil {
-			return 0, false, err
-		}
-		if ok {
-			usable = true
-			from = min(from, snaps[n-1])
-		}
+		// The wheel's file is older, or whoever wrote it since then has written the log too.
+		path += "." + strconv.FormatInt(snaps[n-1], 10)
+		flushed = min(flushed, snaps[n-1])
+		t.oldSnaps = true
+	}
+	foreign := map[int64]int{}
+	if usable, err = t.loadSlots(path, foreign); err != nil {
+		return 0, false, err
 	}
 	for p, n := range foreign {
 		if n > 0 {
 			return 0, false, &PrecisionError{Found: p, Wanted: t.cfg.Rules.PrecisionMs, Slots: n}
 		}
 	}
-	t.wheel.clean()
-	return from, usable, nil
+	if !t.oldSnaps { // else the wheel's file does not have all of them
+		t.wheel.clean()
+	}
+	if t.cfg.Snapshots && !t.oldSnaps {
+		flushed = 0 // they may have been removed
+	}
+	return flushed, usable, nil
 }
 
 // loadSlots reads the slots that wait from one file. ok is false when the file is missing or not one; a wheel that was
@@ -310,13 +334,16 @@ func (t *Timer) loadSlot(i int, s Slot, foreign map[int64]int) {
 	if s.Tick < 0 || index(s.Tick) != i || s.Last < 0 {
 		return
 	}
-	if s.Tick < read || s.Tick >= read+Slots {
+	if s.Tick < read || s.Tick >= read+Slots { // after a step of the clock they may be far ahead
 		for _, p := range precisions {
 			if at := s.Tick * p; p != r.PrecisionMs && at >= t.read && at < t.read+Slots*p {
 				foreign[p]++
+				return
 			}
 		}
-		return
+		if s.Tick < read || s.Tick >= read+farAheadMs/r.PrecisionMs {
+			return
+		}
 	}
 	if have, ok := t.wheel.at(i); ok && (have.Tick != s.Tick || have.Last >= s.Last) {
 		return
@@ -341,6 +368,7 @@ func (t *Timer) replay(from int64, usable, known bool, o Origin) error {
 		l.end = 0
 		return t.dropBeyond()
 	}
+	from = l.size.next(from) // the last place of a file holds no unit
 	if !usable || !known || from > l.end || !(l.size.aligned(from) || from%int64(l.size) == 0) {
 		from = l.min()
 		if usable && !known {
@@ -365,10 +393,14 @@ func (t *Timer) replay(from int64, usable, known bool, o Origin) error {
 	}
 	limit, r := l.end, t.cfg.Rules
 	end, err := l.scan(from, limit, func(pos int64, u Unit) bool {
-		if u.Phys >= resume && (len(t.known) == 0 || u.Phys > t.known[len(t.known)-1]) {
+		// A slot that was passed does not come again, unless the clock was set back: its messages are taken up anew.
+		in := t.apply(r.Tick(u.Time()), pos, &u)
+		if in && u.Phys >= resume && (len(t.known) == 0 || u.Phys > t.known[len(t.known)-1]) {
+			if t.known == nil {
+				t.knownPos = pos
+			}
 			t.known = append(t.known, u.Phys)
 		}
-		t.apply(r.Tick(u.Time()), pos, &u)
 		return true
 	})
 	if err != nil {
@@ -386,58 +418,54 @@ func (t *Timer) replay(from int64, usable, known bool, o Origin) error {
 	return t.dropBeyond()
 }
 
-// apply brings a unit into its slot, unless the slot knows it or has been passed.
-func (t *Timer) apply(tick, pos int64, u *Unit) {
-	if tick < t.cfg.Rules.Tick(t.read) {
-		return
+// apply brings a unit into its slot, unless the slot knows it. It reports false when the slot has been passed, or messages
+// of another time wait there.
+func (t *Timer) apply(tick, pos int64, u *Unit) bool {
+	if tick < t.cfg.Rules.Tick(t.read) || t.wheel.Taken(tick) {
+		return false
 	}
 	s, ok := t.wheel.Slot(tick)
 	if !ok {
-		if t.wheel.Taken(tick) {
-			return // an older wheel's; the chain is found by searching
-		}
 		s = Slot{Tick: tick, First: pos, Last: NoPos}
 	}
-	if ok && s.Last >= pos {
-		return
+	if s.Last >= pos {
+		return true
 	}
 	s.Last, s.Num = pos, s.Num+u.weight()
 	t.wheel.Put(s)
+	return true
 }
 
 // dropBeyond corrects slots that point behind the end of the log: their units are searched for in what is left.
 func (t *Timer) dropBeyond() error {
 	r := t.cfg.Rules
 	from := t.log.end
-	var ticks []int64
+	ticks := map[int64]int64{} // to the first unit
 	for at := r.Tick(t.read); ; at++ {
-		tick, ok := t.wheel.Next(at, r.Tick(t.read)+Slots)
+		tick, ok := t.wheel.Earliest(at)
 		if !ok {
 			break
 		}
 		at = tick
 		if s, _ := t.wheel.Slot(tick); s.Last >= t.log.end {
-			ticks = append(ticks, tick)
-			if s.First >= 0 {
-				from = min(from, s.First)
-			}
+			ticks[tick] = s.First
+			from = min(from, max(s.First, 0))
 		}
 	}
 	if len(ticks) == 0 {
 		return nil
 	}
 	t.find("%d slots of the timer wheel point behind the end of the timer log at %d; they are built again", len(ticks), t.log.end)
-	for _, tick := range ticks {
+	for tick := range ticks {
 		t.wheel.Erase(tick)
 	}
 	from = max(from, t.log.min())
 	if !t.log.size.aligned(from) {
 		from = t.log.min()
 	}
-	slices.Sort(ticks)
 	_, err := t.log.scan(from, t.log.end, func(pos int64, u Unit) bool {
 		tick := r.Tick(u.Time())
-		if _, found := slices.BinarySearch(ticks, tick); found {
+		if first, found := ticks[tick]; found && pos >= first {
 			t.apply(tick, pos, &u)
 		}
 		return true
@@ -451,13 +479,18 @@ func (t *Timer) dropBeyond() error {
 // Clip drops the units of messages that lie behind the end of the commit log, for whoever truncates it. The timer topic is
 // then taken up again from where it ends.
 func (t *Timer) Clip(logEnd, queueMax int64) error {
+	t.flushing.Lock()
+	defer t.flushing.Unlock()
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.clip(logEnd); err != nil {
+	err := t.clip(logEnd)
+	if err == nil {
+		t.offset, t.need, t.changed = min(t.offset, queueMax), min(t.need, logEnd), true
+	}
+	t.mu.Unlock()
+	if err != nil {
 		return err
 	}
-	t.offset, t.need, t.changed = min(t.offset, queueMax), min(t.need, logEnd), true
-	return nil
+	return t.renote()
 }
 
 func (t *Timer) clip(logEnd int64) error {

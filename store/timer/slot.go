@@ -161,6 +161,25 @@ func (w *Wheel) Next(from, to int64) (tick int64, ok bool) {
 	return 0, false
 }
 
+// Earliest is the earliest tick from one on that messages wait for, however far ahead.
+func (w *Wheel) Earliest(from int64) (tick int64, ok bool) {
+	if tick, ok = w.Next(from, from+Slots); ok {
+		return tick, true
+	}
+	for _, p := range w.pages {
+		if p == nil || p.waiting == [2]uint64{} {
+			continue
+		}
+		for j := range pageSlots {
+			word, mask := bit(j)
+			if s := p.slot(j); p.waiting[word]&mask != 0 && s.Tick >= from && (!ok || s.Tick < tick) {
+				tick, ok = s.Tick, true
+			}
+		}
+	}
+	return tick, ok
+}
+
 // Num is the number of messages that wait, less the cancellations that wait with them.
 func (w *Wheel) Num() int64 { return w.num }
 

@@ -54,30 +54,38 @@ type Timer struct {
 	mu        sync.Mutex
 	wheel     Wheel
 	log       *files
-	read      int64 // time of the oldest slot that has not been passed
-	slotPos   int64 // in it, the last unit that has been delivered
-	opened    int64 // time of the slot that was opened last: nothing comes into it any more
-	offset    int64 // next offset of the timer topic
-	need      int64 // position in the commit log behind what was stored for read, slotPos and offset
-	known     []int64
-	changed   bool // since the last flush
+	read      int64   // time of the oldest slot that has not been passed
+	slotPos   int64   // in it, the last unit that has been delivered
+	opened    int64   // time of the slot that was opened last: nothing comes into it any more
+	offset    int64   // next offset of the timer topic
+	need      int64   // position in the commit log behind what was stored for read, slotPos and offset
+	known     []int64 // physical offsets of units that the topic will bring once more, ascending
+	knownPos  int64   // position of the first of these units
+	changed   bool    // since the last flush
 	metrics   metrics
 	buf       []byte
 	undo      []undo
 	waits     int64 // units appended since the start
 	delivered int64
 
+	noting sync.Mutex // progF, with, turned; taken after flushing
+	with   [2]uint32  // of the progress
+	// turned: the read time was set back and the files do not say so yet. Until they do, the progress stays as it is.
+	turned bool
+	progF  vfs.File
+
 	flushing sync.Mutex
 	wheelF   vfs.File
 	ckptF    vfs.File
-	progF    vfs.File
 	ckpt     Checkpoint
 	// wheelUnsynced: the wheel's file holds what a process before has written.
 	wheelUnsynced bool
-	broken        error // a sync failed: no checkpoint any more
-	snapMs        int64
-	saved         int64 // version of the metrics that was saved
-	found         []string
+	// oldSnaps: snapshots lie there that the wheel's file will make useless.
+	oldSnaps bool
+	broken   error // a sync failed: no checkpoint any more
+	snapMs   int64
+	saved    int64 // version of the metrics that was saved
+	found    []string
 }
 
 // undo is how a slot was before a batch.
@@ -108,11 +116,35 @@ func (t *Timer) Judge(items []Item, nowMs int64) {
 		// While its slot is still to be read it goes there: cancellations of it do too.
 		it.Due = !it.Known && t.cfg.Rules.Due(it.Out, nowMs) && it.Out < t.oldest()
 	}
+	t.meet(items)
 }
 
-// Add puts messages that have been judged into wheel and log, in their order, which is that of the timer topic. After an
-// error nothing of them is in, and it can be tried again.
-func (t *Timer) Add(items []Item, nowMs int64) error {
+// meet lets due messages for which there are cancellations go into a slot with them. A cancellation can only be as late as this
+// when the clock was set back while the message and the cancellation came, and forward again.
+func (t *Timer) meet(items []Item) {
+	var cancelled map[int64]bool
+	for i := range items {
+		if it := &items[i]; it.Due && it.Delete {
+			if cancelled == nil {
+				cancelled = map[int64]bool{}
+			}
+			cancelled[it.Out] = true
+		}
+	}
+	if cancelled == nil {
+		return
+	}
+	for i := range items {
+		if it := &items[i]; cancelled[it.Out] {
+			it.Due = false
+		}
+	}
+}
+
+// Add puts messages that have been judged into wheel and log, in their order, which is that of the timer topic, and says that
+// it has been taken up to the offset next; what was due at once has been stored before the position need of the commit log.
+// After an error nothing of them is in, and it can be tried again.
+func (t *Timer) Add(items []Item, nowMs, next, need int64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	b := t.begin(nowMs)
@@ -144,6 +176,7 @@ func (t *Timer) Add(items []Item, nowMs int64) error {
 		}
 	}
 	t.forgetKnown(items)
+	t.takenUp(next, need)
 	return nil
 }
 
@@ -247,6 +280,9 @@ func (t *Timer) place(out, nowMs int64) (at int64, roll bool) {
 	for t.wheel.Taken(r.Tick(at)) && at > oldest {
 		at, roll = at-r.PrecisionMs, true
 	}
+	for t.wheel.Taken(r.Tick(at)) { // rather late than in the way of others
+		at += r.PrecisionMs
+	}
 	return at, roll
 }
 
@@ -276,6 +312,10 @@ func (t *Timer) Offset() int64 {
 func (t *Timer) TakenUp(offset, need int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.takenUp(offset, need)
+}
+
+func (t *Timer) takenUp(offset, need int64) {
 	if offset != t.offset {
 		t.offset, t.changed = offset, true
 	}
@@ -318,7 +358,7 @@ func (t *Timer) NextWake() (ms int64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := t.cfg.Rules
-	tick, ok := t.wheel.Next(r.Tick(t.read), r.Tick(t.read)+Slots)
+	tick, ok := t.wheel.Earliest(r.Tick(t.read))
 	return (tick + 1) * r.PrecisionMs, ok
 }
 
@@ -349,29 +389,6 @@ func (t *Timer) Count(topic string, by int64, nowMs int64) {
 		t.delivered -= by
 	}
 }
-
-// TurnBack makes the wheel usable after the clock was set back: slots that lie in the future again, and were passed, are
-// blanked. Without it messages would have to wait until the clock has caught up. It reports whether it did anything; a
-// step of less than two slots is waited out. No slot may be open.
-func (t *Timer) TurnBack(nowMs int64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r := t.cfg.Rules
-	now, read := r.Tick(nowMs), r.Tick(t.read)
-	if read <= now+turnBackSlots || read-now > Slots {
-		return false
-	}
-	for tick := now; tick < read; tick++ {
-		if _, waits := t.wheel.Slot(tick); !waits {
-			t.wheel.Erase(tick)
-		}
-	}
-	t.read, t.slotPos, t.opened, t.changed = now*r.PrecisionMs, NoPos, 0, true
-	return true
-}
-
-// turnBackSlots is the step of the clock that is waited out.
-const turnBackSlots = 2
 
 // Rejects reports whether the slot of an out time takes no more messages, see the function of that name.
 func (t *Timer) Rejects(outMs, limit int64) bool {
@@ -412,6 +429,8 @@ func (t *Timer) Findings() []string { return t.found }
 func (t *Timer) Close() error {
 	t.flushing.Lock()
 	defer t.flushing.Unlock()
+	t.noting.Lock()
+	defer t.noting.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	errs := []error{t.log.close()}
