@@ -70,6 +70,9 @@ type goSpec struct {
 	Broadcast  bool   `json:"broadcast"`
 	Orderly    bool   `json:"orderly"`
 	SQL        bool   `json:"sql"` // Expression is SQL92
+	From       string `json:"from"` // "last" and "timestamp" instead of the first message
+	Timestamp  string `json:"timestamp"`
+	SlowMs     int    `json:"slowMs"` // a message takes so long
 }
 
 // goPush is a running push consumer and what it got.
@@ -90,14 +93,25 @@ func startGoPush(s goSpec, got func(incoming)) (rocketmq.PushConsumer, error) {
 	if s.Broadcast {
 		model = consumer.BroadCasting
 	}
-	c, err := rocketmq.NewPushConsumer(
+	from := consumer.ConsumeFromFirstOffset
+	switch s.From {
+	case "last":
+		from = consumer.ConsumeFromLastOffset
+	case "timestamp":
+		from = consumer.ConsumeFromTimestamp
+	}
+	options := []consumer.Option{
 		consumer.WithNsResolver(primitive.NewPassthroughResolver(splitAddrs(s.Namesrv))),
 		consumer.WithGroupName(s.Group),
 		consumer.WithInstance(s.Instance),
 		consumer.WithConsumerModel(model),
 		consumer.WithConsumerOrder(s.Orderly),
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset),
-	)
+		consumer.WithConsumeFromWhere(from),
+	}
+	if s.Timestamp != "" {
+		options = append(options, consumer.WithConsumeTimestamp(s.Timestamp))
+	}
+	c, err := rocketmq.NewPushConsumer(options...)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +125,7 @@ func startGoPush(s goSpec, got func(incoming)) (rocketmq.PushConsumer, error) {
 	err = c.Subscribe(s.Topic, selector, func(_ context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 		for _, m := range ms {
 			got(fromGo(m))
+			time.Sleep(time.Duration(s.SlowMs) * time.Millisecond)
 		}
 		return consumer.ConsumeSuccess, nil
 	})
@@ -125,6 +140,7 @@ func fromGo(m *primitive.MessageExt) incoming {
 		Topic: m.Topic, QueueID: m.Queue.QueueId, QueueOffset: m.QueueOffset, PhysicalOffset: m.CommitLogOffset,
 		MsgID: m.MsgId, Body: m.Body, Tag: m.GetTags(), Keys: m.GetKeys(),
 		BornTimestamp: m.BornTimestamp, StoreTimestamp: m.StoreTimestamp, Properties: m.GetProperties(),
+		ReceivedAt: time.Now().UnixMilli(),
 	}
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -72,33 +73,61 @@ func TestRebalance(t *testing.T) {
 
 func joinJava(t *testing.T, namesrv, group, topic, id string) member {
 	t.Helper()
-	d := startDriver(t)
+	return startJavaMember(t, map[string]any{"id": id, "namesrv": namesrv, "group": group, "topic": topic})
+}
+
+// startJavaMember starts a push consumer in a JVM of its own.
+func startJavaMember(t *testing.T, spec map[string]any) member {
+	t.Helper()
+	d, id := startDriver(t), spec["id"]
 	d.cleanup(t)
-	d.call(t, "push", map[string]any{"id": id, "namesrv": namesrv, "group": group, "topic": topic}, nil)
-	var last []incoming
+	diary := filepath.Join(filepath.Dir(d.log), "received")
+	spec["diary"] = diary
+	d.call(t, "push", spec, nil)
 	return member{
 		received: func() []incoming {
 			if d.ended() {
-				return last
+				return readDiary(t, diary)
 			}
 			var got []incoming
 			d.call(t, "received", map[string]any{"id": id}, &got)
-			last = got
 			return got
 		},
 		kill: d.kill,
 	}
 }
 
-// joinGo starts this test binary as a consumer of the Go client.
+// readDiary reads what a killed consumer received; its last line may be cut.
+func readDiary(t *testing.T, path string) []incoming {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []incoming
+	for line := range bytes.Lines(text) {
+		var m incoming
+		if json.Unmarshal(line, &m) == nil {
+			got = append(got, m)
+		}
+	}
+	return got
+}
+
 func joinGo(t *testing.T, namesrv, group, topic, id string) member {
 	t.Helper()
-	spec, err := json.Marshal(goSpec{Namesrv: namesrv, Group: group, Instance: id, Topic: topic})
+	return startGoMember(t, goSpec{Namesrv: namesrv, Group: group, Instance: id, Topic: topic})
+}
+
+// startGoMember starts this test binary as a consumer of the Go client.
+func startGoMember(t *testing.T, s goSpec) member {
+	t.Helper()
+	spec, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := testDir(t, "go-consumer")
-	p := &process{name: "go-consumer-" + id, log: filepath.Join(dir, "consumer.log"), done: make(chan struct{})}
+	p := &process{name: "go-consumer-" + s.Instance, log: filepath.Join(dir, "consumer.log"), done: make(chan struct{})}
 	log, err := os.Create(p.log)
 	if err != nil {
 		t.Fatal(err)

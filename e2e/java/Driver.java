@@ -4,6 +4,8 @@ import com.alibaba.fastjson2.JSONObject;
 import com.alibaba.fastjson2.JSONWriter;
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -41,6 +43,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.protocol.ResponseCode;
 import org.apache.rocketmq.remoting.protocol.heartbeat.MessageModel;
 import org.apache.rocketmq.remoting.protocol.route.BrokerData;
+import org.apache.rocketmq.remoting.protocol.subscription.SubscriptionGroupConfig;
 import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
 import org.apache.rocketmq.tools.command.MQAdminStartup;
 
@@ -114,6 +117,14 @@ public final class Driver {
                 return Transactions.checked(q);
             case "transactionsStop":
                 return Transactions.stop(q);
+            case "litePull":
+                return LitePulls.start(q);
+            case "litePullPoll":
+                return LitePulls.poll(q);
+            case "litePullStop":
+                return LitePulls.stop(q);
+            case "createGroup":
+                return createGroup(q);
             case "replier":
                 return Requests.reply(q);
             case "request":
@@ -125,15 +136,19 @@ public final class Driver {
         }
     }
 
-    private static DefaultMQProducer producer(String namesrv) throws Exception {
-        DefaultMQProducer p = PRODUCERS.get(namesrv);
+    private static DefaultMQProducer producer(String namesrv, String namespace) throws Exception {
+        String key = namespace == null ? namesrv : namespace + "@" + namesrv;
+        DefaultMQProducer p = PRODUCERS.get(key);
         if (p == null) {
             p = new DefaultMQProducer("e2e_java_producer");
             p.setNamesrvAddr(namesrv);
-            p.setInstanceName("p" + Integer.toHexString(namesrv.hashCode()));
+            if (namespace != null) {
+                p.setNamespaceV2(namespace);
+            }
+            p.setInstanceName("p" + Integer.toHexString(key.hashCode()));
             p.setSendMsgTimeout(10000);
             p.start();
-            PRODUCERS.put(namesrv, p);
+            PRODUCERS.put(key, p);
         }
         return p;
     }
@@ -156,7 +171,7 @@ public final class Driver {
     }
 
     private static Object send(JSONObject q) throws Exception {
-        DefaultMQProducer p = producer(q.getString("namesrv"));
+        DefaultMQProducer p = producer(q.getString("namesrv"), q.getString("namespace"));
         String topic = q.getString("topic");
         String mode = q.getString("mode");
         JSONArray in = q.getJSONArray("messages");
@@ -246,7 +261,7 @@ public final class Driver {
         return o;
     }
 
-    private static JSONObject received(MessageExt m) {
+    static JSONObject received(MessageExt m) {
         JSONObject o = new JSONObject();
         o.put("topic", m.getTopic());
         o.put("broker", m.getBrokerName());
@@ -271,8 +286,21 @@ public final class Driver {
         final DefaultMQPushConsumer consumer;
         final List<JSONObject> got = new CopyOnWriteArrayList<>();
 
-        Push(DefaultMQPushConsumer consumer) {
+        /** Where messages go as well, a line each, so that what a killed JVM received is known; null for nowhere. */
+        final PrintStream diary;
+
+        Push(DefaultMQPushConsumer consumer, String diary) throws IOException {
             this.consumer = consumer;
+            this.diary = diary == null ? null : new PrintStream(new FileOutputStream(diary), true, "UTF-8");
+        }
+
+        void add(JSONObject m) {
+            if (diary != null) {
+                synchronized (diary) {
+                    diary.println(JSON.toJSONString(m));
+                }
+            }
+            got.add(m);
         }
 
         Object received() {
@@ -304,8 +332,11 @@ public final class Driver {
         DefaultMQPushConsumer c = new DefaultMQPushConsumer(q.getString("group"));
         c.setNamesrvAddr(q.getString("namesrv"));
         c.setInstanceName(q.getString("id"));
-        c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        c.setConsumeTimestamp("20200101000000");
+        c.setConsumeFromWhere(ConsumeFromWhere.valueOf(q.getString("from") == null ? "CONSUME_FROM_FIRST_OFFSET" : q.getString("from")));
+        c.setConsumeTimestamp(q.getString("timestamp") == null ? "20200101000000" : q.getString("timestamp"));
+        if (q.getString("namespace") != null) {
+            c.setNamespaceV2(q.getString("namespace"));
+        }
         c.setPersistConsumerOffsetInterval(1000);
         if (q.getBooleanValue("broadcast")) {
             c.setMessageModel(MessageModel.BROADCASTING);
@@ -329,18 +360,19 @@ public final class Driver {
             c.subscribe(q.getString("topic"), expression == null ? "*" : expression);
         }
         int failTimes = q.getIntValue("failTimes");
-        Push p = new Push(c);
+        Push p = new Push(c, q.getString("diary"));
         if (q.getBooleanValue("orderly")) {
             c.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
                 for (MessageExt m : messages) {
-                    p.got.add(received(m));
+                    p.add(received(m));
+                    pause(q.getLongValue("slow"));
                 }
                 return messages.get(0).getReconsumeTimes() < failTimes ? ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT : ConsumeOrderlyStatus.SUCCESS;
             });
         } else {
             c.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 for (MessageExt m : messages) {
-                    p.got.add(received(m));
+                    p.add(received(m));
                 }
                 if (q.getBooleanValue("hang")) {
                     sleepLong();
@@ -361,8 +393,14 @@ public final class Driver {
     }
 
     private static void sleepLong() {
+        pause(600_000);
+    }
+
+    private static void pause(long millis) {
         try {
-            Thread.sleep(600_000);
+            if (millis > 0) {
+                Thread.sleep(millis);
+            }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
@@ -435,8 +473,27 @@ public final class Driver {
     private static Object createTopic(JSONObject q) throws Exception {
         DefaultMQAdminExt admin = adminExt(q.getString("namesrv"));
         int queues = q.getIntValue("queues");
+        TopicConfig config = new TopicConfig(q.getString("topic"), queues, queues);
+        if (q.getJSONObject("attributes") != null) {
+            for (String name : q.getJSONObject("attributes").keySet()) {
+                config.getAttributes().put("+" + name, q.getJSONObject("attributes").getString(name));
+            }
+        }
         for (BrokerData b : admin.examineBrokerClusterInfo().getBrokerAddrTable().values()) {
-            admin.createAndUpdateTopicConfig(b.selectBrokerAddr(), new TopicConfig(q.getString("topic"), queues, queues));
+            admin.createAndUpdateTopicConfig(b.selectBrokerAddr(), config);
+        }
+        return null;
+    }
+
+    /** Creates a group on all brokers, or changes it. */
+    private static Object createGroup(JSONObject q) throws Exception {
+        DefaultMQAdminExt admin = adminExt(q.getString("namesrv"));
+        SubscriptionGroupConfig config = new SubscriptionGroupConfig();
+        config.setGroupName(q.getString("group"));
+        config.setConsumeEnable(!q.getBooleanValue("disabled"));
+        config.setConsumeBroadcastEnable(!q.getBooleanValue("noBroadcast"));
+        for (BrokerData b : admin.examineBrokerClusterInfo().getBrokerAddrTable().values()) {
+            admin.createAndUpdateSubscriptionGroupConfig(b.selectBrokerAddr(), config);
         }
         return null;
     }
