@@ -148,6 +148,9 @@ func New(cfg Config) (*Broker, error) {
 	b.topics = newTopicTable(cfg.systemTopicRules(), b.fsys, b.configFile("topics.json"), b.now, b.stats, b.log)
 	b.groups = newGroupTable(b.groupRules, b.fsys, b.configFile("subscriptionGroup.json"), b.now, b.log)
 	b.offsets = newOffsetTable(b.fsys, b.configFile("consumerOffset.json"), b.now, cfg.OffsetVersionStep, b.log)
+	if cfg.Store.EnableLMQ && cfg.Store.EnableMultiDispatch {
+		b.topics.light, b.groups.light, b.offsets.light = true, true, b.configFile("lmqConsumerOffset.json")
+	}
 	bloom, err := cfg.bloom()
 	if err != nil {
 		return nil, err
@@ -228,7 +231,7 @@ func (b *Broker) open(ctx context.Context) error {
 	cfg := b.cfg()
 	sc := cfg.Store
 	sc.FS, sc.Clock, sc.Logger, sc.OnArrive, sc.Together = b.fsys, b.clock, b.log, b.arrived, b.flushed.Do
-	sc.BitMaps = bitMaps{b}
+	sc.BitMaps, sc.BatchTopic = bitMaps{b}, b.batchQueues()
 	b.limits = server.NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
 	queues, logs := openFiles(b.limits.Rest())
 	sc.MaxOpenFiles, sc.MaxOpenLogFiles = cmp.Or(sc.MaxOpenFiles, queues), cmp.Or(sc.MaxOpenLogFiles, logs)

@@ -58,7 +58,6 @@ var noEffectReasons = map[string]string{
 	"compensation": "subscriptions that only pull requests carry are not kept",
 	"jvm":          "concerns the Java process",
 	"lite":         "lite topics are not served",
-	"lmq":          "light message queues are not limited",
 	"log":          "the log is written, mapped and cleaned in another way here",
 	"metrics":      "metrics are not served yet",
 	"netty":        "concerns Netty",

@@ -40,6 +40,7 @@ type groupRules struct {
 // groupTable is the subscription groups of the broker. Safe to share.
 type groupTable struct {
 	rules func() groupRules
+	light bool // groups of light queues are served
 	fsys  vfs.FS
 	path  string
 	now   func() time.Time
@@ -110,14 +111,20 @@ func (t *groupTable) Load() error {
 func (t *groupTable) Get(name string) *group {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.mu.groups[name]
+	if g := t.mu.groups[name]; g != nil || !t.light || !isLight(name) {
+		return g
+	}
+	return lightGroup(name)
 }
 
 // GetBytes is Get without a conversion.
 func (t *groupTable) GetBytes(name []byte) *group {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.mu.groups[string(name)]
+	if g := t.mu.groups[string(name)]; g != nil || !t.light || !isLight(string(name)) {
+		return g
+	}
+	return lightGroup(string(name))
 }
 
 // FindOrCreate returns a group and creates it where the rules allow that; nil

@@ -39,11 +39,13 @@ type offsetShard struct {
 // offsetTable is the committed offsets of all groups. Safe to share; all
 // methods touch memory only, apart from Load and Save.
 type offsetTable struct {
-	fsys vfs.FS
-	path string
-	now  func() time.Time
-	log  *slog.Logger
-	step int64 // commits a data version
+	// light, with light queues on, is the file that stands in for path; "" for none.
+	light string
+	fsys  vfs.FS
+	path  string
+	now   func() time.Time
+	log   *slog.Logger
+	step  int64 // commits a data version
 
 	seed    maphash.Seed
 	shards  [offsetShards]offsetShard
@@ -71,16 +73,24 @@ func newOffsetTable(fsys vfs.FS, path string, now func() time.Time, step int64, 
 // nothing would make every group consume everything again.
 func (t *offsetTable) Load() error {
 	var read remoting.ConsumerOffsets
-	src, err := jsonfile.Load(t.fsys, t.path, func(b []byte) error {
+	parse := func(b []byte) error {
 		read = remoting.ConsumerOffsets{}
 		return fastjson.Unmarshal(b, &read)
-	})
+	}
+	file := t.file()
+	src, err := jsonfile.Load(t.fsys, file, parse)
+	if err == nil && src == jsonfile.None && t.light != "" {
+		// Light queues are on for the first time: what was committed before goes on.
+		file = t.path
+		src, err = jsonfile.Load(t.fsys, file, parse)
+	}
 	if err != nil {
 		return err
 	}
 	if src == jsonfile.Backup {
-		t.log.Warn("consumer offsets were loaded from the backup", "file", t.path)
+		t.log.Warn("consumer offsets were loaded from the backup", "file", file)
 	}
+	t.loadLight(read.LMQOffsetTable)
 	for name, queues := range read.OffsetTable {
 		topic, group, ok := splitOffsetKey(name)
 		if !ok {
@@ -392,13 +402,13 @@ func (t *offsetTable) Save() error {
 	if !t.dirty.Swap(false) {
 		return nil
 	}
-	b, err := fastjson.MarshalPretty(t.Snapshot())
+	b, err := fastjson.MarshalPretty(t.inFile(t.Snapshot()))
 	if err == nil {
-		err = jsonfile.Save(t.fsys, t.path, b)
+		err = jsonfile.Save(t.fsys, t.file(), b)
 	}
 	if err != nil {
 		t.dirty.Store(true)
-		t.log.Error("consumer offsets could not be saved", "file", t.path, "error", err)
+		t.log.Error("consumer offsets could not be saved", "file", t.file(), "error", err)
 	}
 	return err
 }

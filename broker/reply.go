@@ -69,6 +69,7 @@ var (
 	keyQueueID       = []byte("queueId")
 	keyQueueOffset   = []byte("queueOffset")
 	keyTransactionID = []byte("transactionId")
+	keyBatchUniqID   = []byte("batchUniqId")
 	keyRecallHandle  = []byte("recallHandle")
 	keyRegion        = []byte("MSG_REGION")
 	keyTraceOn       = []byte("TRACE_ON")

@@ -3,6 +3,7 @@ package broker
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -224,6 +225,11 @@ func (b *Broker) fillSingle(it *sendItem, now time.Time) *refusedError {
 	if e := b.checkServed(it, &p); e != nil {
 		return e
 	}
+	if q, ok, drop := p.queueByPriority(it.topic.WriteQueueNums); ok {
+		it.head.QueueID = q
+	} else if drop {
+		p.dropPriority, p.replaced = true, true
+	}
 	it.key = p.uniqKey
 	var newKey []byte
 	if len(it.key) == 0 {
@@ -268,8 +274,12 @@ func (b *Broker) checkServed(it *sendItem, p *sendProps) *refusedError {
 		return refuse(remoting.RespMessageIllegal, "a batch cannot be transactional; nothing was stored")
 	case it.head.Batch && level > 0:
 		return refuse(remoting.RespMessageIllegal, "a batch cannot be delayed (DELAY=%d); nothing was stored", level)
+	case it.head.Batch && p.dispatch && b.topics.light:
+		return refuse(remoting.RespMessageIllegal, "messages of a batch cannot belong to light queues (%s); nothing was stored", message.PropInnerMultiDispatch)
 	case it.head.Batch && p.timer != "":
 		return refuse(remoting.RespMessageIllegal, "a batch cannot be delayed (%s); nothing was stored", p.timer)
+	case it.head.SysFlag&message.FlagInnerBatch != 0 || p.inner:
+		return refuse(remoting.RespMessageIllegal, "a message that says it is a batch (%s, system flag %#x); nothing was stored", message.PropInnerNum, message.FlagInnerBatch)
 	case p.lite:
 		return refuse(remoting.RespMessageIllegal, "lite topics are not served by this broker; nothing was stored")
 	case message.Transaction(it.head.SysFlag) == message.TransactionPrepared && !p.prepared:
@@ -320,16 +330,34 @@ func (b *Broker) fillBatch(it *sendItem) *refusedError {
 		return e
 	}
 	it.key = p.uniqKey
+	it.msgs = int64(n)
+	if isBatchQueue(it.topic.Attributes) && len(p.uniqKey) > 0 {
+		return b.fillInner(it, body, n, &p)
+	}
 	it.put.Batch = true
 	b.fillRecord(it, body, nil)
 	it.put.WaitFlush = !p.noWait
-	it.msgs = int64(n)
+	return nil
+}
+
+// fillInner builds the put of a batch that stays one record: in a topic with batch queues, when the request has a unique
+// key. Its properties are those of the request.
+func (b *Broker) fillInner(it *sendItem, body []byte, n int, p *sendProps) *refusedError {
+	if n > math.MaxInt16 {
+		return refuse(remoting.RespMessageIllegal, "the batch has %d messages, the limit of a topic with batch queues is %d", n, math.MaxInt16)
+	}
+	it.props = b.own().appendStored(it.props[:0], it.head.Properties, p, nil)
+	it.props = message.SetProperty(it.props, message.PropInnerNum, strconv.Itoa(n))
+	it.head.SysFlag |= message.FlagInnerBatch | message.FlagNeedUnwrap
+	b.fillRecord(it, body, it.props)
+	it.put.Inner = int16(n)
+	it.put.WaitFlush = !p.noWait
 	return nil
 }
 
 // marks are the beginnings of property names that a batch item must not have;
 // a body may hold them too, so a hit is only a reason to look closely.
-var marks = [][]byte{[]byte("DELAY\x01"), []byte("TIMER_DE"), []byte("TRAN_MSG\x01"), []byte("__LITE_TOPIC\x01")}
+var marks = [][]byte{[]byte("DELAY\x01"), []byte("TIMER_DE"), []byte("TRAN_MSG\x01"), []byte("__LITE_TOPIC\x01"), []byte("INNER_MULTI_DISPATCH\x01")}
 
 func (b *Broker) checkItems(it *sendItem, body []byte) *refusedError {
 	suspect := false
@@ -422,6 +450,9 @@ func (it *sendItem) succeeded(p *reply) {
 	p.int(keyQueueOffset, put.QueueOffset)
 	if len(it.key) > 0 {
 		p.set(keyTransactionID, it.key)
+		if put.Inner > 0 {
+			p.set(keyBatchUniqID, it.key)
+		}
 	}
 	if bytes.Equal(put.Record.Topic, timerTopic) {
 		b.recallHandle(p, it)

@@ -19,6 +19,11 @@ type sendProps struct {
 	replaced bool // holds a property that the broker removes or sets itself
 	hasKeys  bool
 	dispatch bool // INNER_MULTI_DISPATCH
+	inner    bool // INNER_NUM
+	priority []byte
+	sharded  bool // __SHARDINGKEY
+	// dropPriority: the priority does not count and is taken away (replaced is set as well).
+	dropPriority bool
 }
 
 // scanProps reads the raw properties of a message.
@@ -42,6 +47,12 @@ func scanProps(raw []byte) sendProps {
 			p.hasKeys = true
 		case message.PropInnerMultiDispatch:
 			p.dispatch = true
+		case message.PropInnerNum:
+			p.inner = true
+		case message.PropPriority:
+			p.priority = value
+		case message.PropShardingKey:
+			p.sharded = true
 		case message.PropPopCK, message.PropMsgRegion, message.PropTraceOn, message.PropCluster:
 			p.replaced = true
 		}
@@ -61,6 +72,23 @@ func (p *sendProps) delayLevel() int {
 		return 0
 	}
 	return n
+}
+
+// queueByPriority is the queue that the priority of a message asks for, of those that may be written to. A message
+// that is something else as well (a half or delayed one, or one with a sharding key) has no priority: then drop says that
+// the property goes. A negative priority is none. (Apache looks at the message only, not at the type of its topic.)
+func (p *sendProps) queueByPriority(writeQueues int32) (queue int32, ok, drop bool) {
+	if p.priority == nil {
+		return 0, false, false
+	}
+	n, err := strconv.ParseInt(string(p.priority), 10, 32)
+	if err != nil || n < 0 {
+		return 0, false, false
+	}
+	if p.prepared || p.delay != nil || p.timer != "" && p.timer != message.PropTimerDelUniqKey || p.sharded {
+		return 0, false, true
+	}
+	return max(0, min(int32(n), writeQueues-1)), true, false
 }
 
 // half reports whether the message begins a transaction: a retry of one that
@@ -83,6 +111,10 @@ func (b *brokerProps) appendStored(dst, raw []byte, p *sendProps, newKey []byte)
 			switch string(name) {
 			case message.PropPopCK, message.PropMsgRegion, message.PropTraceOn, message.PropCluster:
 				return true
+			case message.PropPriority:
+				if p.dropPriority {
+					return true
+				}
 			}
 			dst = appendProp(dst, name, value)
 			return true

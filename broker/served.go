@@ -127,8 +127,8 @@ var services = []service{
 
 const (
 	noteSend  = "lite messages are refused (MESSAGE_ILLEGAL)"
-	noteTopic = "attributes that are not honoured are refused: cleanup.policy=COMPACTION, queue.type other than SimpleCQ, message.type PRIORITY and LITE, reserve.time, lite.topic.expiration"
-	noteGroup = "attributes that are not honoured (lite.*, priority.factor) are refused"
+	noteTopic = "attributes that are not honoured are refused: cleanup.policy=COMPACTION, queue.type=RocksDBCQ, message.type=LITE, reserve.time, lite.topic.expiration"
+	noteGroup = "attributes that are not honoured (lite.*) are refused"
 )
 
 // refusedServices are answered with an error that says why; every code in

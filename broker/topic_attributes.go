@@ -24,16 +24,16 @@ type attribute struct {
 // topicAttributes are Apache's topic attributes and what is honoured of them.
 var topicAttributes = map[string]attribute{
 	"cleanup.policy":        {values: []string{"DELETE", "COMPACTION"}, served: []string{"DELETE"}},
-	"message.type":          {changeable: true, values: []string{"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED"}, served: []string{"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED"}},
-	"queue.type":            {values: []string{"SimpleCQ", "BatchCQ", "RocksDBCQ"}, served: []string{"SimpleCQ"}},
+	"message.type":          {changeable: true, values: []string{"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "LITE", "MIXED"}, served: []string{"UNSPECIFIED", "NORMAL", "FIFO", "DELAY", "TRANSACTION", "PRIORITY", "MIXED"}},
+	"queue.type":            {values: []string{"SimpleCQ", "BatchCQ", "RocksDBCQ"}, served: []string{"SimpleCQ", "BatchCQ"}},
 	"reserve.time":          {changeable: true, onlyDefault: "-1", min: -1, max: 1<<63 - 1},
 	"lite.topic.expiration": {changeable: true, onlyDefault: "-1", min: -1, max: 1<<63 - 1},
 }
 
-// groupAttributes are the same of subscription groups; all belong to lite
-// topics and priorities, which are not honoured.
+// groupAttributes are the same of subscription groups. Those of lite topics are
+// not honoured.
 var groupAttributes = map[string]attribute{
-	"priority.factor":                   {changeable: true, onlyDefault: "100", min: 0, max: 100},
+	"priority.factor":                   {changeable: true, min: 0, max: 100},
 	"lite.bind.topic":                   {changeable: true, values: []string{}, served: []string{}},
 	"lite.sub.model":                    {changeable: true, values: []string{"Shared", "Exclusive"}, served: []string{"Shared"}},
 	"lite.sub.client.quota":             {changeable: true, onlyDefault: "2000", min: -1, max: 1<<63 - 1},
@@ -126,7 +126,7 @@ func (a attribute) check(key, value string, mixed bool) error {
 		if err != nil || n < a.min || n > a.max {
 			return badAttribute("value is not in range(%d, %d): %s", a.min, a.max, value)
 		}
-		if value != a.onlyDefault {
+		if a.onlyDefault != "" && value != a.onlyDefault {
 			return &attributeError{NotServed: true, Text: fmt.Sprintf("attribute %s=%s is not served", key, value)}
 		}
 		return nil

@@ -84,6 +84,9 @@ func (t *topicTable) checkTopic(c remoting.TopicConfig, changes map[string]strin
 	if validateSystem && t.rules.isSystem(c.TopicName) {
 		return c, refuse(remoting.RespInvalidParameter, "The topic[%s] is conflict with system topic.", c.TopicName)
 	}
+	if t.light && isLight(c.TopicName) { // Apache answers success and does nothing
+		return c, refuse(remoting.RespInvalidParameter, "%s is a light queue: it has one queue that may be read and written, and no configuration", c.TopicName)
+	}
 	if c.Perm < 0 || c.Perm > 7 {
 		return c, refuse(remoting.RespInvalidParameter, "perm %d is no mask of 4 (read), 2 (write) and 1 (inherit)", c.Perm)
 	}

@@ -32,6 +32,7 @@ type topic struct {
 // topicTable is all topics of the broker. Safe to share.
 type topicTable struct {
 	rules systemTopicRules
+	light bool // light queues are served
 	fsys  vfs.FS
 	path  string
 	now   func() time.Time
@@ -148,14 +149,20 @@ func (t *topicTable) newTopic(c remoting.TopicConfig) *topic {
 func (t *topicTable) Get(name string) *topic {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.mu.topics[name]
+	if tp := t.mu.topics[name]; tp != nil || !t.light || !isLight(name) {
+		return tp
+	}
+	return t.lightTopic(name)
 }
 
 // GetBytes is Get without a conversion.
 func (t *topicTable) GetBytes(name []byte) *topic {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return t.mu.topics[string(name)]
+	if tp := t.mu.topics[string(name)]; tp != nil || !t.light || !isLight(string(name)) {
+		return tp
+	}
+	return t.lightTopic(string(name))
 }
 
 // Len is the number of topics.

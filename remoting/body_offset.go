@@ -7,6 +7,8 @@ type ConsumerOffsets struct {
 	GroupTopicMap   map[string][]string        `json:"groupTopicMap"`
 	OffsetTable     map[string]map[int32]int64 `json:"offsetTable"`
 	PullOffsetTable map[string]map[int32]int64 `json:"pullOffsetTable"`
+	// LMQOffsetTable is what groups of light queues have committed, by topic@group; only in lmqConsumerOffset.json.
+	LMQOffsetTable map[string]int64 `json:"lmqOffsetTable,omitempty"`
 }
 
 // DelayOffsets is the table of delay-level positions (delayOffset.json, and

@@ -41,6 +41,9 @@ type Config struct {
 	// goroutine, or that of the PutBatch which stored the message, before its Done. topic and props alias memory that is
 	// only valid during the call. It must not block and must not put. Nil means nobody waits.
 	OnArrive func(topic []byte, queueID int32, queueOffset, tagsCode, storeTimestamp int64, props []byte)
+	// BatchTopic tells whether the queues of a topic are batch queues (attribute queue.type=BatchCQ). It is asked when a
+	// queue comes into being, also while Open recovers, and must not call the store. Nil means none are.
+	BatchTopic func(topic string) bool
 	// BitMaps computes what extension units say of a message, with EnableConsumeQueueExt. Nil means nothing.
 	BitMaps BitMaps
 	// Together, if set, calls the function it is given once: that calls Done of all puts which one flush has made
@@ -107,10 +110,13 @@ type Config struct {
 	OSPageCacheBusyTimeoutMs int64 `conf:"osPageCacheBusyTimeOutMills"`
 	// MessageDelayLevel is the table of delay levels; a unit of SCHEDULE_TOPIC_XXXX carries the delivery time.
 	MessageDelayLevel string `conf:"messageDelayLevel"`
-	// EnableLMQ and EnableMultiDispatch together make dispatch write the queues a record
-	// names in INNER_MULTI_DISPATCH.
+	// EnableLMQ and EnableMultiDispatch together give a record to the light queues that it names in
+	// INNER_MULTI_DISPATCH.
 	EnableLMQ           bool `conf:"enableLmq"`
 	EnableMultiDispatch bool `conf:"enableMultiDispatch"`
+	// EnableLMQQuota bounds the light queues to MaxLMQs.
+	EnableLMQQuota bool `conf:"enableLmqQuota"`
+	MaxLMQs        int  `conf:"maxLmqConsumeQueueNum"`
 
 	// MessageIndexEnable builds the key index.
 	MessageIndexEnable bool `conf:"messageIndexEnable"`
@@ -185,6 +191,7 @@ func DefaultConfig() Config {
 		MaxTransferBytesOnMessageInMemory:   262_144,
 		MaxTransferCountOnMessageInMemory:   32,
 		MaxTransferBytesOnMessageInDisk:     65_536,
+		MaxLMQs:                             20000,
 		MaxTransferCountOnMessageInDisk:     8,
 		AccessMessageInMemoryMaxRatio:       40,
 		MaxFilterMessageBytes:               16_000,

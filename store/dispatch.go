@@ -131,11 +131,11 @@ func (d *dispatcher) mayWait(rec message.View) bool {
 	if rec.SysFlag()&message.FlagInnerBatch != 0 {
 		return true
 	}
-	if !d.s.someBatch.Load() {
+	if !d.s.queues.someBatch.Load() {
 		return false
 	}
 	q := d.s.queues.getBytes(rec.Topic(), rec.QueueID())
-	return q != nil && q.batch.Load() != nil
+	return q != nil && (q.batched || q.batch.Load() != nil)
 }
 
 // step dispatches some of what is there and reports whether there may be more. A unit is never left out: when too many
@@ -222,13 +222,13 @@ func (d *dispatcher) put(off int64, rec message.View) {
 	props := rec.Properties()
 	tagsCode := s.tagsCode(topic, rec, props)
 	u := consumequeue.Unit{Phys: off, Size: rec.Size(), TagsCode: tagsCode}
-	if q.batch.Load() != nil || isInnerBatch(rec, props) {
+	if q.batch.Load() != nil || q.batched && q.cq.Load() == nil || isInnerBatch(rec, props) {
 		d.putBatchUnit(q, u, rec, props)
 	} else if !d.putUnit(q, rec.QueueOffset(), u, rec) {
 		return
 	}
-	if s.cfg.EnableLMQ && s.cfg.EnableMultiDispatch {
-		d.putLMQ(u, props)
+	if s.lightQueues(topic) {
+		d.putLMQ(u, rec, props)
 	}
 	if s.cfg.OnArrive != nil && d.rec == nil {
 		s.cfg.OnArrive(topic, id, rec.QueueOffset(), tagsCode, rec.StoreTimestamp(), props)
@@ -329,7 +329,7 @@ func (d *dispatcher) putBatchUnit(q *queue, u consumequeue.Unit, rec message.Vie
 	if b == nil {
 		b = d.s.cqs.NewBatch(q.topic, q.id)
 		q.batch.Store(b)
-		d.s.someBatch.Store(true)
+		d.s.queues.someBatch.Store(true)
 	}
 	unit := consumequeue.BatchUnit{Phys: u.Phys, Size: u.Size, TagsCode: u.TagsCode, StoreTime: rec.StoreTimestamp(), Base: rec.QueueOffset(), Count: 1, Compacted: -1}
 	if n, ok := message.Property(props, message.PropInnerNum); ok && rec.SysFlag()&message.FlagInnerBatch != 0 {
@@ -353,7 +353,7 @@ func (d *dispatcher) putBatchUnit(q *queue, u consumequeue.Unit, rec message.Vie
 }
 
 // putLMQ gives the unit to the light queues that the record names.
-func (d *dispatcher) putLMQ(u consumequeue.Unit, props []byte) {
+func (d *dispatcher) putLMQ(u consumequeue.Unit, rec message.View, props []byte) {
 	names, ok := message.Property(props, message.PropInnerMultiDispatch)
 	if !ok {
 		return
@@ -363,6 +363,11 @@ func (d *dispatcher) putLMQ(u consumequeue.Unit, props []byte) {
 		return
 	}
 	for name, n := range message.LightQueues(names, offsets) {
-		d.putUnit(d.s.queues.ensure(name, 0), n, u, nil)
+		if message.ValidateTopic(string(name)) != nil || !d.putUnit(d.s.queues.ensure(name, 0), n, u, nil) {
+			continue
+		}
+		if d.s.cfg.OnArrive != nil && d.rec == nil {
+			d.s.cfg.OnArrive(name, 0, n, u.TagsCode, rec.StoreTimestamp(), props)
+		}
 	}
 }

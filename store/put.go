@@ -24,6 +24,10 @@ type Put struct {
 	// Batch says that Record.Body is a list of messages (docs/format/batch.md); each becomes a record
 	// with Record.Properties appended to its own.
 	Batch bool
+	// Inner says that Record.Body is such a list, of Inner messages, and becomes one record with as many queue offsets
+	// (docs/format/batch.md): only for topics with batch queues. The store adds INNER_BASE; INNER_NUM and the flags are
+	// the caller's.
+	Inner int16
 	// WaitFlush asks for Done only after the record is durable when the store flushes
 	// synchronously (property WAIT, true unless the producer says otherwise).
 	WaitFlush bool
@@ -178,7 +182,13 @@ func (w *putWork) add(p *Put) (Status, error) {
 		return status, err
 	}
 	from, fromSize := len(w.buf), len(w.sizes)
-	if p.Batch {
+	late, status, err := w.late(p)
+	if status != PutOK {
+		return status, err
+	}
+	if late != nil {
+		// encoded under the append lock
+	} else if p.Batch {
 		if status, err := w.encodeBatch(r); status != PutOK {
 			w.buf, w.sizes = w.buf[:from], w.sizes[:fromSize]
 			return status, err
@@ -191,6 +201,7 @@ func (w *putWork) add(p *Put) (Status, error) {
 		Buf:             w.buf[from:len(w.buf):len(w.buf)],
 		Counter:         &s.queues.ensure(r.Topic, r.QueueID).counter,
 		KeepQueueOffset: tran == message.TransactionPrepared || tran == message.TransactionRollback,
+		Late:            late,
 	})
 	a := &w.appends[len(w.appends)-1]
 	if p.Batch {
@@ -300,7 +311,7 @@ func (w *putWork) finish() {
 			continue
 		}
 		p.take(a)
-		count += max(1, len(a.Sizes))
+		count += max(1, len(a.Sizes), int(p.Inner))
 		bytes += len(a.Buf)
 		if sync && p.WaitFlush {
 			w.waiting = append(w.waiting, p)

@@ -112,7 +112,7 @@ func (s *Store) loadSpecialQueues() error {
 			return err
 		}
 		s.queues.ensure([]byte(f.Topic), f.QueueID).batch.Store(b)
-		s.someBatch.Store(true)
+		s.queues.someBatch.Store(true)
 	}
 	if found, err = s.cqs.List(s.cqs.ExtDir()); err != nil {
 		return err

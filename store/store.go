@@ -62,7 +62,6 @@ type Store struct {
 	indexing      sync.Mutex
 
 	checkpointed atomic.Int64 // position that the last checkpoint covers
-	someBatch    atomic.Bool  // there are batch queues
 	queuesFailed atomic.Bool  // a sync of the queues failed: no checkpoint any more
 	closing      atomic.Bool  // changes under start
 	stats        counters
@@ -94,7 +93,7 @@ func Open(cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("cannot open store: %w", err)
 	}
-	s := &Store{cfg: cfg, queues: newTable(), alarms: &alarms{logger: cfg.Logger}}
+	s := &Store{cfg: cfg, queues: newTable(cfg.BatchTopic), alarms: &alarms{logger: cfg.Logger}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.delays, _ = ParseDelayLevels(cfg.MessageDelayLevel)
 	s.cleaner = &cleaner{s: s, kick: make(chan struct{}, 1)}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"mqx/message"
 	"mqx/store/commitlog"
 	"mqx/store/consumequeue"
 )
@@ -19,6 +20,7 @@ type queue struct {
 	cq      atomic.Pointer[consumequeue.Queue]
 	batch   atomic.Pointer[consumequeue.BatchQueue] // instead of cq
 	ext     atomic.Pointer[consumequeue.Ext]
+	batched bool // its topic asks for batch queues
 }
 
 // setExt gives the queue its extension units.
@@ -58,6 +60,10 @@ const tableShards = 16
 // table is all queues by topic and number. It is safe to share.
 type table struct {
 	shards [tableShards]tableShard
+	// batched tells whether a topic asks for batch queues; nil for none does.
+	batched   func(topic string) bool
+	someBatch atomic.Bool  // there are batch queues
+	light     atomic.Int64 // number of light queues
 }
 
 type tableShard struct {
@@ -70,8 +76,8 @@ type topicQueues struct {
 	list atomic.Pointer[[]*queue]
 }
 
-func newTable() *table {
-	t := &table{}
+func newTable(batched func(topic string) bool) *table {
+	t := &table{batched: batched}
 	for i := range t.shards {
 		t.shards[i].topics = map[string]*topicQueues{}
 	}
@@ -145,6 +151,13 @@ func (t *table) ensure(topic []byte, id int32) *queue {
 		return list[i]
 	}
 	q := &queue{topic: name, id: id}
+	if t.batched != nil && t.batched(name) {
+		q.batched = true
+		t.someBatch.Store(true)
+	}
+	if message.IsLMQ(name) {
+		t.light.Add(1)
+	}
 	list = slices.Insert(slices.Clone(list), i, q)
 	queues.list.Store(&list)
 	return q
@@ -160,7 +173,11 @@ func (t *table) remove(topic string) []*queue {
 		return nil
 	}
 	delete(s.topics, topic)
-	return *queues.list.Load()
+	list := *queues.list.Load()
+	if message.IsLMQ(topic) {
+		t.light.Add(-int64(len(list)))
+	}
+	return list
 }
 
 // all calls yield for every queue, topic by topic.

@@ -17,6 +17,7 @@ import (
 type Counter struct {
 	next     atomic.Int64 // behind the last record that was appended
 	assigned int64        // behind the last one that has a number; owned by the append lock
+	last     *Append      // the last one that was numbered as one of several queues; owned by the append lock
 }
 
 // Next returns the queue offset that the next record will get.
@@ -39,6 +40,9 @@ type Append struct {
 	Counter *Counter
 	// KeepQueueOffset leaves the queue offset 0 and the counter alone: prepared and rolled back transactions.
 	KeepQueueOffset bool
+	// Late, when not nil, makes the record once its numbers are known: they stand in its properties, whose length
+	// depends on them. Buf is empty until then.
+	Late *Late
 
 	// Results, valid when Err is nil.
 
@@ -146,6 +150,11 @@ func (l *Log) writable() error {
 // stage gives the item its place, in the next file when the newest one has no room for it and a blank, and puts it
 // into the buffer.
 func (l *Log) stage(a *Append, store int64) error {
+	if a.Late != nil {
+		if err := a.encodeLate(); err != nil {
+			return err
+		}
+	}
 	n := int64(len(a.Buf))
 	if err := l.checkSizes(a); err != nil {
 		return err
@@ -153,7 +162,7 @@ func (l *Log) stage(a *Append, store int64) error {
 	if err := l.clearDirty(); err != nil { // of an item before in the same call
 		return err
 	}
-	if err := l.makeRoom(n); err != nil {
+	if err := l.makeRoom(n); err != nil { // may write what is staged; if that fails, this item fails with it
 		return err
 	}
 	app := &l.app
@@ -161,7 +170,10 @@ func (l *Log) stage(a *Append, store int64) error {
 	if !a.KeepQueueOffset {
 		a.QueueOffset = a.Counter.assigned
 	}
-	if a.Sizes == nil {
+	if a.Late != nil {
+		l.seal(a.Buf, a.QueueOffset, app.pos, store)
+		a.countLate()
+	} else if a.Sizes == nil {
 		l.seal(a.Buf, a.QueueOffset, app.pos, store)
 		if !a.KeepQueueOffset {
 			a.Counter.assigned++
@@ -275,6 +287,7 @@ func (l *Log) writeStaged() error {
 			if a.Counter != nil {
 				a.Counter.assigned = a.Counter.next.Load()
 			}
+			a.undoLate()
 			a.Err = err
 		}
 		app.pos = app.base
@@ -283,6 +296,7 @@ func (l *Log) writeStaged() error {
 			if !a.KeepQueueOffset {
 				a.Counter.next.Store(a.Counter.assigned)
 			}
+			a.settleLate()
 		}
 		app.base = app.pos
 		app.waiting = true
