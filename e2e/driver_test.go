@@ -133,6 +133,7 @@ type outgoing struct {
 	Tag        string            `json:"tag,omitempty"`
 	Keys       string            `json:"keys,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`
+	System     map[string]string `json:"system,omitempty"` // properties that applications may not set; the Java client only
 }
 
 // sent is what a client returns for a send.

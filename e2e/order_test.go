@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -100,4 +101,59 @@ func checkInOrder(t *testing.T, who string, ms []incoming) {
 		next[m.QueueID] = m.QueueOffset + 1
 	}
 	t.Logf("%s: ends of queues %v", who, slices.Sorted(maps.Keys(next)))
+}
+
+// A queue that a consumer suspends stays where it is: the message comes again, and the next one after it.
+func TestSuspendedQueue(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	const topic = "E2E_SUSPEND"
+	createTopic(t, c.namesrv, topic, 2)
+	want := numbered("suspend", 10)
+	sharedDriver(t).send(t, c.namesrv, topic, "sync", want, nil)
+	received := javaPush(t, map[string]any{"id": "suspend", "namesrv": c.namesrv, "group": "e2e_suspend", "topic": topic, "orderly": true, "suspends": 2})
+	waitFor(t, arrival, "all messages, each three times", func() (bool, string) {
+		n := len(received())
+		return n >= 3*len(want), fmt.Sprint(n)
+	})
+	next, times := map[int]int64{}, map[int64]int{}
+	for _, m := range received() {
+		if m.QueueOffset < next[m.QueueID] {
+			t.Errorf("queue %d: offset %d came again behind %d", m.QueueID, m.QueueOffset, next[m.QueueID])
+		}
+		next[m.QueueID] = m.QueueOffset
+		times[int64(m.QueueID)<<32|m.QueueOffset]++
+	}
+	for k, n := range times {
+		if n != 3 {
+			t.Errorf("queue %d, offset %d came %d times, want 3", k>>32, k&0xffffffff, n)
+		}
+	}
+}
+
+// The configuration of order topics at the name server decides how many queues of each broker producers write to, and a
+// broker takes over which of its topics are in order.
+func TestOrderTopicConfig(t *testing.T) {
+	t.Parallel()
+	namesrv := ownBroker(t)
+	const topic = "E2E_ORDERCONF"
+	d := sharedDriver(t)
+	d.admin(t, "updateNamesrvConfig", "-n", namesrv, "-k", "orderMessageEnable", "-v", "true")
+	createTopic(t, namesrv, topic, 8)
+	d.admin(t, "updateOrderConf", "-n", namesrv, "-m", "put", "-t", topic, "-v", brokerName+":2")
+	if text := d.admin(t, "topicRoute", "-n", namesrv, "-t", topic); !strings.Contains(text, brokerName+":2") {
+		t.Errorf("the route does not tell the order:\n%s", text)
+	}
+	used := map[int]bool{}
+	for _, s := range d.send(t, namesrv, topic, "sync", numbered("order", 24), map[string]any{}) {
+		used[s.QueueID] = true
+	}
+	if len(used) != 2 || !used[0] || !used[1] {
+		t.Errorf("producers write to the queues %v, want 0 and 1", slices.Sorted(maps.Keys(used)))
+	}
+	waitFor(t, 60*time.Second, "the broker to know that the topic is in order", func() (bool, string) {
+		var ordered bool
+		err := d.try("isOrdered", map[string]any{"namesrv": namesrv, "topic": topic}, &ordered)
+		return ordered, fmt.Sprint(ordered, err)
+	})
 }

@@ -12,6 +12,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -123,6 +124,8 @@ public final class Driver {
                 return LitePulls.poll(q);
             case "litePullStop":
                 return LitePulls.stop(q);
+            case "isOrdered":
+                return isOrdered(q);
             case "createGroup":
                 return createGroup(q);
             case "replier":
@@ -143,7 +146,7 @@ public final class Driver {
             p = new DefaultMQProducer("e2e_java_producer");
             p.setNamesrvAddr(namesrv);
             if (namespace != null) {
-                p.setNamespaceV2(namespace);
+                p.setNamespace(namespace);
             }
             p.setInstanceName("p" + Integer.toHexString(key.hashCode()));
             p.setSendMsgTimeout(10000);
@@ -165,6 +168,12 @@ public final class Driver {
         if (properties != null) {
             for (String name : properties.keySet()) {
                 msg.putUserProperty(name, properties.getString(name));
+            }
+        }
+        JSONObject system = m.getJSONObject("system");
+        if (system != null) {
+            for (String name : system.keySet()) {
+                MessageAccessor.putProperty(msg, name, system.getString(name));
             }
         }
         return msg;
@@ -335,7 +344,7 @@ public final class Driver {
         c.setConsumeFromWhere(ConsumeFromWhere.valueOf(q.getString("from") == null ? "CONSUME_FROM_FIRST_OFFSET" : q.getString("from")));
         c.setConsumeTimestamp(q.getString("timestamp") == null ? "20200101000000" : q.getString("timestamp"));
         if (q.getString("namespace") != null) {
-            c.setNamespaceV2(q.getString("namespace"));
+            c.setNamespace(q.getString("namespace"));
         }
         c.setPersistConsumerOffsetInterval(1000);
         if (q.getBooleanValue("broadcast")) {
@@ -366,6 +375,10 @@ public final class Driver {
                 for (MessageExt m : messages) {
                     p.add(received(m));
                     pause(q.getLongValue("slow"));
+                    if (m.getReconsumeTimes() < q.getIntValue("suspends")) {
+                        context.setSuspendCurrentQueueTimeMillis(50);
+                        return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
+                    }
                 }
                 return messages.get(0).getReconsumeTimes() < failTimes ? ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT : ConsumeOrderlyStatus.SUCCESS;
             });
@@ -435,7 +448,14 @@ public final class Driver {
 
     private static Object pullAll(DefaultMQPullConsumer c, JSONObject q) throws Exception {
         String expression = q.getString("expression");
-        Set<MessageQueue> queues = c.fetchSubscribeMessageQueues(q.getString("topic"));
+        Set<MessageQueue> queues = c.fetchSubscribeMessageQueues(q.getString(q.containsKey("light") ? "light" : "topic"));
+        if (q.containsKey("light")) { // a light queue has no route: it is on the brokers of the topic whose messages it shows
+            Set<MessageQueue> light = new HashSet<>();
+            for (MessageQueue mq : queues) {
+                light.add(new MessageQueue(q.getString("topic"), mq.getBrokerName(), 0));
+            }
+            queues = light;
+        }
         List<Object> all = new ArrayList<>();
         for (MessageQueue mq : queues) {
             long offset = c.minOffset(mq);
@@ -483,6 +503,16 @@ public final class Driver {
             admin.createAndUpdateTopicConfig(b.selectBrokerAddr(), config);
         }
         return null;
+    }
+
+    /** Whether a topic is in order for all brokers. */
+    private static Object isOrdered(JSONObject q) throws Exception {
+        DefaultMQAdminExt admin = adminExt(q.getString("namesrv"));
+        boolean all = true;
+        for (BrokerData b : admin.examineBrokerClusterInfo().getBrokerAddrTable().values()) {
+            all &= admin.examineTopicConfig(b.selectBrokerAddr(), q.getString("topic")).isOrder();
+        }
+        return all;
     }
 
     /** Creates a group on all brokers, or changes it. */
