@@ -160,7 +160,6 @@ type incoming struct {
 	At             int64             `json:"at"`    // ms, when a push consumer got it
 	BornTimestamp  int64             `json:"bornTimestamp"`
 	StoreTimestamp int64             `json:"storeTimestamp"`
-	ReceivedAt     int64             `json:"receivedAt"` // ms, by the consumer's clock
 	Properties     map[string]string `json:"properties"`
 }
 

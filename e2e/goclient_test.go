@@ -69,7 +69,7 @@ type goSpec struct {
 	Expression string `json:"expression"`
 	Broadcast  bool   `json:"broadcast"`
 	Orderly    bool   `json:"orderly"`
-	SQL        bool   `json:"sql"` // Expression is SQL92
+	SQL        bool   `json:"sql"`  // Expression is SQL92
 	From       string `json:"from"` // "last" and "timestamp" instead of the first message
 	Timestamp  string `json:"timestamp"`
 	SlowMs     int    `json:"slowMs"` // a message takes so long
@@ -140,7 +140,7 @@ func fromGo(m *primitive.MessageExt) incoming {
 		Topic: m.Topic, QueueID: m.Queue.QueueId, QueueOffset: m.QueueOffset, PhysicalOffset: m.CommitLogOffset,
 		MsgID: m.MsgId, Body: m.Body, Tag: m.GetTags(), Keys: m.GetKeys(),
 		BornTimestamp: m.BornTimestamp, StoreTimestamp: m.StoreTimestamp, Properties: m.GetProperties(),
-		ReceivedAt: time.Now().UnixMilli(),
+		At: time.Now().UnixMilli(),
 	}
 }
 

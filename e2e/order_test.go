@@ -71,7 +71,7 @@ func checkHandOver(t *testing.T, survivor, dead []incoming, before int, died int
 	t.Helper()
 	last := map[int]int64{}
 	for _, m := range dead {
-		last[m.QueueID] = max(last[m.QueueID], m.ReceivedAt)
+		last[m.QueueID] = max(last[m.QueueID], m.At)
 	}
 	checkInOrder(t, "the dead member", dead)
 	if len(survivor) <= before {
@@ -81,10 +81,10 @@ func checkHandOver(t *testing.T, survivor, dead []incoming, before int, died int
 	for _, m := range survivor[before:] {
 		if at, ok := last[m.QueueID]; ok && !taken[m.QueueID] {
 			taken[m.QueueID] = true
-			if m.ReceivedAt < at {
-				t.Errorf("queue %d: the survivor read offset %d at %d, the other still read at %d", m.QueueID, m.QueueOffset, m.ReceivedAt, at)
+			if m.At < at {
+				t.Errorf("queue %d: the survivor read offset %d at %d, the other still read at %d", m.QueueID, m.QueueOffset, m.At, at)
 			}
-			t.Logf("queue %d was taken over %v after the death, at offset %d", m.QueueID, time.Duration(m.ReceivedAt-died)*time.Millisecond, m.QueueOffset)
+			t.Logf("queue %d was taken over %v after the death, at offset %d", m.QueueID, time.Duration(m.At-died)*time.Millisecond, m.QueueOffset)
 		}
 	}
 	checkInOrder(t, "the survivor", survivor[before:])
@@ -111,7 +111,7 @@ func TestSuspendedQueue(t *testing.T) {
 	createTopic(t, c.namesrv, topic, 2)
 	want := numbered("suspend", 10)
 	sharedDriver(t).send(t, c.namesrv, topic, "sync", want, nil)
-	received := javaPush(t, map[string]any{"id": "suspend", "namesrv": c.namesrv, "group": "e2e_suspend", "topic": topic, "orderly": true, "suspends": 2})
+	received := javaPush(t, map[string]any{"id": "suspend", "namesrv": c.namesrv, "group": "e2e_suspend", "topic": topic, "orderly": true, "failTimes": 2, "suspend": 50})
 	waitFor(t, arrival, "all messages, each three times", func() (bool, string) {
 		n := len(received())
 		return n >= 3*len(want), fmt.Sprint(n)

@@ -375,10 +375,6 @@ public final class Driver {
                 for (MessageExt m : messages) {
                     p.add(received(m));
                     pause(q.getLongValue("slow"));
-                    if (m.getReconsumeTimes() < q.getIntValue("suspends")) {
-                        context.setSuspendCurrentQueueTimeMillis(50);
-                        return ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT;
-                    }
                 }
                 return messages.get(0).getReconsumeTimes() < failTimes ? ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT : ConsumeOrderlyStatus.SUCCESS;
             });
