@@ -290,3 +290,22 @@ func TestSendOutcome(t *testing.T) {
 		}
 	}
 }
+
+// A batch of as many messages as fit is stored and answered with all their ids: an error would have it sent again.
+func TestLargestBatchIsAnswered(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.Store.CommitLogFileBytes = 64 << 20
+	r := start(t, cfg)
+	r.createTopic("T", 1)
+	const n = 150_000
+	var body []byte
+	for range n {
+		body = message.AppendBatchItem(body, 0, []byte("x"), nil)
+	}
+	h := sendHeaderOf("T", 0, "")
+	h.Batch = true
+	resp := r.ok(remoting.ReqSendBatchMessage, h, body)
+	if ids := strings.Count(resp.Fields.String("msgId"), ",") + 1; ids != n {
+		t.Errorf("%d ids", ids)
+	}
+}

@@ -176,7 +176,7 @@ func newPullPlan(cfg *LoadConfig, q remoting.MessageQueue) (*pullPlan, error) {
 // a decode and an encode; loads without credentials do not come here.
 func sign(frame []byte, s remoting.Serialize, cred *remoteclient.Credentials) ([]byte, error) {
 	c := &remoting.Command{}
-	if err := c.Decode(frame); err != nil {
+	if err := c.DecodeReply(frame); err != nil {
 		return nil, err
 	}
 	if cred.Token != "" {
@@ -206,7 +206,7 @@ func answerHead(frame []byte, scratch *remoting.Command) (code, opaque int32, he
 			}
 		}
 	}
-	if err := scratch.Decode(frame); err != nil {
+	if err := scratch.DecodeReply(frame); err != nil {
 		return 0, 0, nil, nil, err
 	}
 	return scratch.Code, scratch.Opaque, header, body, nil

@@ -10,8 +10,11 @@ import (
 const (
 	// MaxFrame is the largest frame in bytes, its length field included.
 	MaxFrame = 16 << 20
-	// MaxHeader is the largest header in bytes.
+	// MaxHeader is the largest header of a request in bytes.
 	MaxHeader = 1 << 20
+	// MaxReplyHeader is the largest header of a response: all that its length field can say. That of a large batch holds
+	// an id for each message.
+	MaxReplyHeader = 1<<24 - 1
 	// MaxHeaderFields is the largest number of header extension fields.
 	MaxHeaderFields = 1024
 )
@@ -81,7 +84,12 @@ func headerLen(frame []byte) int { return int(frame[5])<<16 | int(frame[6])<<8 |
 // overwrites it. Fields and Body alias frame; JSON strings with escapes go to
 // a buffer of c. Nothing is allocated when c has been used before and the
 // header has no remark.
-func (c *Command) Decode(frame []byte) error {
+func (c *Command) Decode(frame []byte) error { return c.decode(frame, MaxHeader) }
+
+// DecodeReply is Decode for those who have asked: a header may be as long as MaxReplyHeader.
+func (c *Command) DecodeReply(frame []byte) error { return c.decode(frame, MaxReplyHeader) }
+
+func (c *Command) decode(frame []byte, maxHeader int) error {
 	n, ok, err := FrameLen(frame)
 	if err != nil {
 		return err
@@ -93,7 +101,7 @@ func (c *Command) Decode(frame []byte) error {
 	if headerLen > n-prefixLen {
 		return ErrFrameTooShort
 	}
-	if headerLen > MaxHeader {
+	if headerLen > maxHeader {
 		return ErrHeaderTooLarge
 	}
 	c.reuse()
@@ -137,7 +145,7 @@ func (c *Command) AppendFrameHeader(dst []byte, s Serialize, bodyLen int) ([]byt
 		return dst, ErrUnknownSerialize
 	}
 	headerLen := len(out) - start - prefixLen
-	if headerLen > MaxHeader {
+	if headerLen > MaxReplyHeader || headerLen > MaxHeader && !c.IsResponse() {
 		return dst, ErrHeaderTooLarge
 	}
 	total := prefixLen + headerLen + bodyLen

@@ -87,6 +87,17 @@ func TestAppendFrameRefusesWhatDoesNotFit(t *testing.T) {
 			t.Errorf("%s header beyond the limit: %v", s, err)
 		}
 	}
+	header.Flag = FlagResponse
+	for _, s := range []Serialize{SerializeJSON, SerializeROCKETMQ} {
+		frame, err := header.AppendFrame(nil, s)
+		var c Command
+		if err != nil || c.DecodeReply(frame) != nil || len(c.Fields.String("k")) != MaxHeader {
+			t.Errorf("%s response with a large header: %v", s, err)
+		}
+		if err := c.Decode(frame); !errors.Is(err, ErrHeaderTooLarge) {
+			t.Errorf("%s response with a large header where requests are read: %v", s, err)
+		}
+	}
 	if _, err := (&Command{}).AppendFrame(nil, 7); !errors.Is(err, ErrUnknownSerialize) {
 		t.Errorf("unknown serialize type: %v", err)
 	}

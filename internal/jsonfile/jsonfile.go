@@ -4,6 +4,7 @@
 package jsonfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -58,8 +59,11 @@ func (e *BadError) Unwrap() []error { return []error{e.MainErr, e.BakErr} }
 // BackupName is the name of a file's backup.
 func BackupName(path string) string { return path + ".bak" }
 
-// errEmpty says that a file exists and holds nothing, which no writer leaves behind on purpose.
+// errEmpty says that a file exists and holds nothing, or JSON's null, which no writer leaves behind on purpose.
 var errEmpty = errors.New("the file is empty")
+
+// errDangling says that a name leads to no file.
+var errDangling = errors.New("it is a link to a file that is not there")
 
 // Load reads path and hands its content to parse; when the file is missing, empty or refused by parse, the backup is
 // tried. A bad file with a good backup is moved to the quarantine directory (QuarantineDir), so that a later Save
@@ -76,7 +80,7 @@ func Load(fsys vfs.FS, path string, parse func([]byte) error) (Source, error) {
 	mainMissing, bakMissing := errors.Is(mainErr, fs.ErrNotExist), errors.Is(bakErr, fs.ErrNotExist)
 	switch {
 	case mainMissing && bakMissing:
-		return None, nil
+		return None, named(fsys, path)
 	case bakErr != nil:
 		return None, &BadError{Path: path, MainErr: mainErr, BakErr: bakErr}
 	case mainMissing:
@@ -90,10 +94,29 @@ func try(fsys vfs.FS, path string, parse func([]byte) error) error {
 	if err != nil {
 		return err
 	}
-	if len(b) == 0 {
+	switch string(bytes.TrimSpace(b)) {
+	case "", "null":
 		return errEmpty
 	}
 	return parse(b)
+}
+
+// named returns an error when a name is there whose file is missing, as that of a link to a volume that is not mounted:
+// starting from nothing would lose what is there.
+func named(fsys vfs.FS, path string) error {
+	entries, err := fsys.ReadDir(filepath.Dir(path))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("cannot load %q: %w", path, err)
+	}
+	for _, e := range entries {
+		if e.Name() == filepath.Base(path) {
+			return &BadError{Path: path, MainErr: errDangling, BakErr: fs.ErrNotExist}
+		}
+	}
+	return nil
 }
 
 // Save replaces path by data and makes the content before the backup. At every moment a crash leaves at least one

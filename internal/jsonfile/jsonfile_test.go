@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"mqx/internal/vfs"
+	"os"
+	"path/filepath"
 )
 
 const (
@@ -66,6 +68,8 @@ func TestLoad(t *testing.T) {
 		"neither":              {"missing", "missing", 0, None, false},
 		"both bad":             {"{", "", 0, None, true},
 		"empty without backup": {"", "missing", 0, None, true},
+		"null":                 {" null\n", text(1), 1, Backup, false},
+		"null without backup":  {"null", "missing", 0, None, true},
 		"missing, bad backup":  {"missing", "{", 0, None, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -171,5 +175,18 @@ func TestSaveKeepsTheVersionBefore(t *testing.T) {
 	}
 	if _, src, err := load(m.PowerLoss(3)); src != None || err != nil {
 		t.Errorf("after removal: %v, %v", src, err)
+	}
+}
+
+// A link to nothing, as to a volume that is not mounted, is not taken for a fresh start.
+func TestLoadOfADanglingLink(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "topics.json")
+	if err := os.Symlink("/nonexistent/topics.json", name); err != nil {
+		t.Skip(err)
+	}
+	var bad *BadError
+	src, err := Load(vfs.OS, name, func([]byte) error { return nil })
+	if src != None || !errors.As(err, &bad) {
+		t.Errorf("from %v, %v", src, err)
 	}
 }

@@ -434,7 +434,7 @@ func (c *conn) cut(batch []delivery, buf []byte, err error) ([]delivery, int, in
 			own = shared[at : at+n : at+n]
 		}
 		cmd := newAnswer()
-		if bad := cmd.Decode(own); bad != nil {
+		if bad := cmd.DecodeReply(own); bad != nil {
 			return batch, end, 0, bad
 		}
 		batch = append(batch, delivery{cmd: cmd})
