@@ -169,6 +169,8 @@ type Transactions struct {
 	// TransactionOpMsgMaxSize (bytes of its body) and TransactionOpBatchInterval say when the ends that wait become an op message.
 	TransactionOpMsgMaxSize    int           `conf:"transactionOpMsgMaxSize"`
 	TransactionOpBatchInterval time.Duration `conf:"transactionOpBatchInterval,ms"`
+	// TransactionMetricFlush is how long the file of open transactions may be behind.
+	TransactionMetricFlush time.Duration `conf:"transactionMetricFlushInterval,ms"`
 	// StoreReplyMessage stores replies of request-reply besides pushing them.
 	StoreReplyMessage bool `conf:"storeReplyMessageEnable"`
 }
@@ -320,7 +322,7 @@ func DefaultConfig() Config {
 		},
 		Transactions: Transactions{
 			TransactionTimeOut: 6 * time.Second, TransactionCheckMax: 15, TransactionCheckInterval: 30 * time.Second,
-			TransactionOpMsgMaxSize: 4096, TransactionOpBatchInterval: 3 * time.Second, StoreReplyMessage: true,
+			TransactionOpMsgMaxSize: 4096, TransactionOpBatchInterval: 3 * time.Second, TransactionMetricFlush: 10 * time.Second, StoreReplyMessage: true,
 		},
 		Clients: Clients{
 			AutoCreateGroup: true, CreateSystemGroup: true, RegisterProducer: true, NotifyConsumerIDsChanged: true,
@@ -419,6 +421,7 @@ func (c *Config) positives() []bound {
 		{"transactionCheckInterval", int64(c.TransactionCheckInterval), 1},
 		{"transactionOpMsgMaxSize", int64(c.TransactionOpMsgMaxSize), 1},
 		{"transactionOpBatchInterval", int64(c.TransactionOpBatchInterval), 0},
+		{"transactionMetricFlushInterval", int64(c.TransactionMetricFlush), 1},
 		{"defaultTopicQueueNums", int64(c.DefaultTopicQueueNums), 1},
 		{"splitMetadataSize", int64(c.SplitMetadataSize), 1},
 		{"channelExpiredTimeout", int64(c.ChannelExpired), 1},

@@ -79,7 +79,7 @@ var noEffectReasons = map[string]string{
 	"timer":        "the counts of timer messages need no nightly check, and their progress is in the runtime information",
 	"timererrors":  "a timer message that is broken is always passed over, and one that cannot be stored is always tried again",
 	"timerthreads": "does not apply: timer messages are worked on in batches by one worker",
-	"trans":        "half messages are kept in topics, not in RocksDB, and counted in another way",
+	"trans":        "half messages are kept in topics, not in RocksDB",
 	"unused":       "Apache does not use it either",
 }
 

@@ -457,6 +457,9 @@ func (it *sendItem) succeeded(p *reply) {
 	if bytes.Equal(put.Record.Topic, timerTopic) {
 		b.recallHandle(p, it)
 	}
+	if bytes.Equal(put.Record.Topic, halfTopicName) {
+		b.transactions.begun(put.Record.Properties)
+	}
 	it.topic.puts.AddTimes(it.msgs, 1)
 	it.topic.putBytes.AddTimes(int64(put.Size), 1)
 	b.brokerPuts.AddTimes(it.msgs, 1)

@@ -203,6 +203,9 @@ func (c *checkRound) discard(off int64, rec message.View, h *transaction.Half) {
 		t.mu.book.GiveUp(off, h.UniqKey)
 		t.ended(off)
 		t.counts.discarded.Add(1)
+		if len(h.RealTopic) > 0 {
+			t.countOpen(h.RealTopic, -1)
+		}
 	}
 }
 

@@ -103,7 +103,9 @@ func (b *Broker) beginEnd(r *server.Request, rec message.View, half transaction.
 	t := b.transactions
 	t.mu.Lock()
 	err := t.mu.book.Begin(half.QueueOffset, half.UniqKey, d)
+	open := false
 	if err == nil && d == transaction.Rollback {
+		open = t.mu.book.Open(half.QueueOffset, half.UniqKey)
 		t.ended(t.mu.book.End(half.QueueOffset, half.UniqKey)...)
 	}
 	t.mu.Unlock()
@@ -117,6 +119,9 @@ func (b *Broker) beginEnd(r *server.Request, rec message.View, half transaction.
 		return nil
 	case d == transaction.Rollback:
 		t.counts.rollbacks.Add(1)
+		if open {
+			t.countOpen(half.RealTopic, -1)
+		}
 		r.Reply(remoting.RespSuccess, notSet)
 		return nil
 	}
@@ -149,8 +154,12 @@ func (it *endItem) done(put *store.Put) {
 	}
 	t := b.transactions
 	t.mu.Lock()
+	open := t.mu.book.Open(it.half.QueueOffset, it.half.UniqKey)
 	t.ended(t.mu.book.End(it.half.QueueOffset, it.half.UniqKey)...)
 	t.mu.Unlock()
+	if open {
+		t.countOpen(it.half.RealTopic, -1)
+	}
 	t.counts.commits.Add(1)
 	b.countPut(put.Record.Topic, put.Size)
 	it.req.Reply(remoting.RespSuccess, "")
@@ -218,5 +227,7 @@ func (t *transactions) resumed(half *transaction.Half, to int64, live bool) {
 	if live && t.mu.book.Move(half.QueueOffset) {
 		_, ops := t.mu.book.Moved(half.QueueOffset, to, half.UniqKey)
 		t.ended(ops...)
+	} else {
+		t.countOpen(half.RealTopic, 1)
 	}
 }

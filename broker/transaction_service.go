@@ -12,6 +12,8 @@ import (
 	"mqx/store"
 )
 
+var halfTopicName = []byte(message.TopicHalf)
+
 // Limits of the transaction service.
 const (
 	halfQueue      = 0 // the half and op topics have one queue
@@ -31,7 +33,8 @@ type transactions struct {
 	kick  chan struct{}
 	round chan struct{}
 
-	mu struct {
+	open *openTransactions
+	mu   struct {
 		sync.Mutex
 		book  *transaction.Book
 		batch transaction.Batch
@@ -55,7 +58,8 @@ type transactionCounts struct {
 }
 
 func newTransactions(b *Broker) *transactions {
-	return &transactions{b: b, kick: make(chan struct{}, 1), round: make(chan struct{}, 1)}
+	open := newOpenTransactions(b.fsys, b.configFile("transactionMetrics"), b.now)
+	return &transactions{b: b, open: open, kick: make(chan struct{}, 1), round: make(chan struct{}, 1)}
 }
 
 // Load reads what the store and the committed offsets tell.
@@ -83,10 +87,11 @@ func (t *transactions) Load() error {
 		}
 		at = next
 	}
+	open := map[string]int64{}
 	for at := book.Next(half); at < end; at = book.Next(at) {
 		next, err := t.read(message.TopicHalf, at, 1, func(rec message.View) {
-			if h, err := transaction.ParseHalf(rec); err == nil {
-				book.LoadHalf(&h)
+			if h, err := transaction.ParseHalf(rec); err == nil && book.LoadHalf(&h) {
+				open[string(h.RealTopic)]++
 			}
 		})
 		if err != nil {
@@ -98,6 +103,9 @@ func (t *transactions) Load() error {
 	t.mu.book = book
 	t.ended(book.Loaded()...)
 	t.mu.Unlock()
+	if err := t.open.load(open); err != nil {
+		t.b.log.Warn("the counts of open transactions were made anew", "error", err)
+	}
 	return nil
 }
 
@@ -130,7 +138,14 @@ func (t *transactions) Run(ctx context.Context) {
 	defer checks.Stop()
 	ops := time.NewTimer(time.Hour)
 	defer ops.Stop()
+	saves := time.NewTimer(time.Hour)
+	defer saves.Stop()
 	for {
+		if at, ok := t.open.due(t.b.cfg().TransactionMetricFlush); ok {
+			saves.Reset(max(0, at.Sub(t.b.now())))
+		} else {
+			saves.Stop()
+		}
 		if at, ok := t.opsDue(); ok {
 			ops.Reset(max(0, at.Sub(t.b.now())))
 		} else {
@@ -140,8 +155,11 @@ func (t *transactions) Run(ctx context.Context) {
 		case <-ctx.Done():
 			t.writeOps(true)
 			t.advance()
+			t.saveOpen()
 			return
 		case <-t.kick:
+		case <-saves.C:
+			t.saveOpen()
 		case <-ops.C:
 			t.writeOps(false)
 		case <-t.round:

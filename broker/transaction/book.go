@@ -96,24 +96,38 @@ func (b *Book) LoadOp(offset int64, rec message.View, end int64) (bad int) {
 
 // LoadHalf takes a stored half message that is not done with, in the order of
 // the queue: a copy whose origin has ended is, and so is what a copy has replaced.
-func (b *Book) LoadHalf(h *Half) {
+// It reports whether one more transaction is open.
+func (b *Book) LoadHalf(h *Half) (opens bool) {
 	if h.Origin >= 0 {
 		_, ended := b.below[h.Origin]
 		if ended || b.done.has(h.Origin) {
 			b.done.add(h.QueueOffset)
 			b.found = append(b.found, h.QueueOffset)
-			return
+			return false
 		}
 	}
 	key := b.key(h.UniqKey)
+	opens = true
 	if h.Checks > 0 || h.Origin >= 0 {
 		if before, ok := b.seen[key]; ok && len(h.UniqKey) > 0 {
 			b.done.add(before)
 			b.found = append(b.found, before)
+			opens = false
 		}
 		b.remember(h.UniqKey, h.QueueOffset)
 	}
 	b.seen[key] = h.QueueOffset
+	return opens
+}
+
+// Open reports whether the half message or its newest copy is not done with; an
+// end that has begun does not count.
+func (b *Book) Open(off int64, uniqKey []byte) bool {
+	if off >= b.floor && !b.done.has(off) {
+		return true
+	}
+	last, ok := b.copies[b.key(uniqKey)]
+	return ok && len(uniqKey) > 0 && last >= b.floor && !b.done.has(last)
 }
 
 // Loaded ends the loading. It returns the half offsets that no op message names
