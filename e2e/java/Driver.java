@@ -224,7 +224,7 @@ public final class Driver {
         MessageAccessor.setMaxReconsumeTimes(m, q.getString("max"));
         MessageAccessor.putProperty(m, "RETRY_TOPIC", q.getString("topic"));
         MessageAccessor.setOriginMessageId(m, q.getString("origin"));
-        return result(producer(q.getString("namesrv")).send(m));
+        return result(producer(q.getString("namesrv"), null).send(m));
     }
 
     private static void sendAsync(DefaultMQProducer p, List<Message> messages, List<Object> results) throws Exception {
