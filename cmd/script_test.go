@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,6 +61,8 @@ func TestScripts(t *testing.T) {
 			"exit":      exitWith,
 			"golden":    unpackGolden,
 			"lines":     waitLines,
+			"agree":     waitAgree,
+			"plainly":   exitPlainly,
 		},
 	})
 }
@@ -125,6 +128,61 @@ func waitFile(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%s never held %q: %s (%v)", args[0], args[1], text, err)
 		}
 		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// waitAgree runs two commands until both print the same lines, in whatever order: agree ARG... -- ARG... What they print is
+// the file "out".
+func waitAgree(ts *testscript.TestScript, neg bool, args []string) {
+	at := slices.Index(args, "--")
+	if neg || at < 1 {
+		ts.Fatalf("usage: agree ARG... -- ARG...")
+	}
+	sorted := func(args []string) string {
+		code, out, errOut := runMqx(ts, args)
+		if code != 0 {
+			return fmt.Sprintf("exit code %d of mqx %v: %s", code, args, errOut)
+		}
+		return strings.Join(slices.Sorted(strings.SplitSeq(string(out), "\n")), "\n")
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		one, two := sorted(args[:at]), sorted(args[at+1:])
+		if one == two && one != "" && !strings.HasPrefix(one, "exit code") {
+			ts.Check(os.WriteFile(ts.MkAbs("out"), []byte(one), 0o644))
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("they never agreed:\n%s\n---\n%s", one, two)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// exitPlainly is exit, without the right of root to read and write what its mode forbids.
+func exitPlainly(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: plainly CODE ARG...")
+	}
+	cmd := mqxCommand(ts, args[1:])
+	if os.Geteuid() == 0 {
+		setpriv, err := exec.LookPath("setpriv")
+		if err != nil {
+			ts.Fatalf("setpriv is not there: the package util-linux has it")
+		}
+		const all = "-dac_override,-dac_read_search"
+		cmd.Args = append([]string{setpriv, "--bounding-set", all, "--inh-caps", all, cmd.Path}, args[1:]...)
+		cmd.Path = setpriv
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		ts.Fatalf("cannot run mqx: %v", err)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs("out"), stdout.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("err"), stderr.Bytes(), 0o644))
+	if code := cmd.ProcessState.ExitCode(); fmt.Sprint(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s\nstdout: %s\nstderr: %s", code, args[0], stdout.String(), stderr.String())
 	}
 }
 

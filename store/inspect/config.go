@@ -66,7 +66,8 @@ func (d *Dir) JSONNames() ([]string, error) {
 	return out, nil
 }
 
-// JSON reads a configuration file and its backup. That a copy is missing or cannot be parsed is no error of JSON.
+// JSON reads a configuration file and its backup. That a copy is missing, cannot be parsed, or lies on a bad sector is no
+// error of JSON; that it may not be read is.
 func (d *Dir) JSON(name string) (*JSONFile, error) {
 	j := &JSONFile{Name: name}
 	var err error
@@ -88,6 +89,8 @@ func (d *Dir) jsonCopy(name string) (*JSONCopy, error) {
 	c := &JSONCopy{File: st}
 	b, ok, err := d.read(name, maxConfigFile)
 	switch {
+	case errors.Is(err, fs.ErrPermission): // that says nothing of the file
+		return nil, err
 	case err != nil:
 		c.Err = err
 	case !ok:

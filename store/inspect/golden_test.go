@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -250,34 +251,71 @@ func TestGoldenInfo(t *testing.T) {
 	})
 }
 
-// The configuration files say what Apache's client was told by the broker.
+// storedMax is the end of a queue by Apache's own classes, after the broker had stopped.
+func storedMax(m *testkit.Manifest, c testkit.ConsumeStat) int64 {
+	for _, q := range m.StoreView.ConsumeQueues {
+		if q.Topic == c.Topic && q.QueueID == c.QueueID {
+			return q.MaxOffset
+		}
+	}
+	return -1
+}
+
+// Offsets, lag and ends are those that Apache's client was told by the broker before it stopped.
 func TestGoldenOffsets(t *testing.T) {
 	checked := 0
 	eachSound(t, func(t *testing.T, d *inspect.Dir, m *testkit.Manifest) {
 		if m.ClientView == nil {
 			t.Skip("no client read the store")
 		}
-		offsets, err := d.Offsets()
+		lags, err := d.Lags(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		have := map[inspect.GroupOffset]bool{}
-		for _, o := range offsets {
-			have[o] = true
+		have := map[inspect.GroupOffset]inspect.Lag{}
+		for _, l := range lags {
+			key := l.GroupOffset
+			key.Offset = 0
+			have[key] = l
+			if l.State != inspect.LagOK && l.State != inspect.LagNoTopic && l.State != inspect.LagBelow {
+				t.Errorf("%+v: %s", l.GroupOffset, l.State)
+			}
+		}
+		for _, c := range m.ClientView.ConsumeStats {
+			l, ok := have[inspect.GroupOffset{Group: c.Group, Topic: c.Topic, Queue: c.QueueID}]
+			if !ok && c.ConsumerOffset <= 0 {
+				continue // it never committed
+			}
+			if l.Max != c.BrokerOffset && l.Max == storedMax(m, c) || strings.HasSuffix(m.Variant, "_running") {
+				continue // the broker went on with it, or the copy is older than the answer
+			}
+			checked++
+			if behind := c.BrokerOffset - c.ConsumerOffset; l.Offset != c.ConsumerOffset || l.Max != c.BrokerOffset || l.Lag != min(behind, l.Max-l.Min) {
+				t.Errorf("%s of %s/%d: %+v, the broker said offset %d, end %d", c.Group, c.Topic, c.QueueID, l, c.ConsumerOffset, c.BrokerOffset)
+			}
 		}
 		topics, err := d.Topics()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, q := range m.ClientView.Queues {
-			if _, ok := topics[q.Topic]; !ok {
-				t.Errorf("topic %s is not in topics.json", q.Topic)
+		for _, want := range m.ClientView.TopicConfigs {
+			got, ok := topics[want.Topic]
+			if !ok || got.ReadQueues != int64(want.ReadQueueNums) || got.WriteQueues != int64(want.WriteQueueNums) || got.Perm != int64(want.Perm) || got.Order != want.Order {
+				t.Errorf("topic %s: %+v, the broker said %+v", want.Topic, got, want)
 			}
-			checked++
 		}
-		_ = have
+		groups, err := d.Groups()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range m.ClientView.SubscriptionGroups {
+			got, ok := groups[want.GroupName]
+			if !ok || got.RetryMax != int64(want.RetryMaxTimes) || got.RetryQueues != int64(want.RetryQueueNums) || got.ConsumeEnable != want.ConsumeEnable {
+				t.Errorf("group %s: %+v, the broker said %+v", want.GroupName, got, want)
+			}
+		}
 	})
-	if checked == 0 {
-		t.Error("nothing was compared")
+	if checked < 20 {
+		t.Errorf("%d offsets were compared", checked)
 	}
 }
