@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mqx/internal/failpoint"
 	"mqx/message"
 	"mqx/store"
 )
@@ -42,6 +43,7 @@ func (s *timerService) deliverSlot(ctx context.Context, slotMs int64) bool {
 			if n == 0 || !s.store(ctx, false) {
 				return false
 			}
+			failpoint.Pass(failpoint.TimerStored)
 			s.t.Delivered(slotMs, chunk[n-1].Pos, s.need)
 			s.note()
 			signal(s.dirty)

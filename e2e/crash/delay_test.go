@@ -28,6 +28,7 @@ type delayLife struct {
 	conf   string
 	addr   string
 	broker *child
+	point  string // at which it dies by itself
 	c      *client.Client
 	deaths []time.Time
 
@@ -77,10 +78,13 @@ func newDelayLife(t *testing.T) *delayLife {
 
 func (l *delayLife) start() {
 	l.t.Helper()
-	l.broker = startChild(l.t, l.dir, l.conf, "")
+	l.broker = startChild(l.t, l.dir, l.conf, l.point)
 	select {
 	case <-l.broker.ready:
 	case <-l.broker.done:
+		if l.point != "" && l.broker.killed() {
+			return
+		}
 		l.t.Fatalf("the broker did not start:\n%s", tail(l.broker.log, 20))
 	case <-time.After(startLimit):
 		l.t.Fatal("the broker did not start in time")

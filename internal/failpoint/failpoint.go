@@ -62,6 +62,17 @@ const (
 	// TopicNoted: the note of a deleted topic is durable, its queues are there. store/truncate.go
 	TopicNoted Point = "topic-noted"
 
+	// TimerAppended: units are in the timer log, no offset says that their messages were taken up. store/timer/timer.go
+	TimerAppended Point = "timer-appended"
+	// TimerStored: copies of due messages are in the log, the timer's progress does not say so. broker/timer_deliver.go
+	TimerStored Point = "timer-stored"
+	// TimerLogSynced: the timer log is durable, the wheel is not. store/timer/flush.go
+	TimerLogSynced Point = "timer-log-synced"
+	// TimerWheelSynced: the wheel is durable, the timer's checkpoint does not say so. store/timer/flush.go
+	TimerWheelSynced Point = "timer-wheel-synced"
+	// TimerCheckpoint: the timer's checkpoint is written and not synced. store/timer/flush.go
+	TimerCheckpoint Point = "timer-checkpoint"
+
 	// FileRename: a small file is written beside the one it replaces. internal/vfs/vfs.go
 	FileRename Point = "file-rename"
 	// JSONWritten: the new configuration file is written beside the old one. internal/jsonfile/jsonfile.go
@@ -73,11 +84,17 @@ const (
 // All lists the points.
 func All() []Point { return slices.Clone(all) }
 
+// Timers lists those of All that only timer messages come to.
+func Timers() []Point {
+	return []Point{TimerAppended, TimerStored, TimerLogSynced, TimerWheelSynced, TimerCheckpoint}
+}
+
 var all = []Point{
 	Appended, LogRoll, LogCreated, LogSynced, LogRemoved, LogSalvaged, LogCutHalf,
 	Dispatch, Dispatched, QueueCreated, QueueWritten, QueuesExpired,
 	IndexEntries, IndexSlots, IndexCreated,
 	CheckpointDue, CheckpointWritten,
 	RecoveryLog, RecoveryQueues, StopNoted, TopicNoted,
+	TimerAppended, TimerStored, TimerLogSynced, TimerWheelSynced, TimerCheckpoint,
 	FileRename, JSONWritten, JSONShifted,
 }

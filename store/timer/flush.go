@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mqx/internal/failpoint"
 	"mqx/internal/jsonfile"
 	"mqx/internal/vfs"
 )
@@ -160,9 +161,11 @@ func (t *Timer) flush(s *step, flushLog func(int64) error) error {
 		t.broken = err
 		return err
 	}
+	failpoint.Pass(failpoint.TimerLogSynced)
 	if err := t.flushWheel(s); err != nil {
 		return err
 	}
+	failpoint.Pass(failpoint.TimerWheelSynced)
 	if err := t.saveCheckpoint(next); err != nil {
 		return err
 	}
@@ -219,6 +222,7 @@ func (t *Timer) saveCheckpoint(c Checkpoint) error {
 	if _, err := t.ckptF.WriteAt(c.Append(nil), 0); err != nil {
 		return err
 	}
+	failpoint.Pass(failpoint.TimerCheckpoint)
 	if err := t.ckptF.Sync(); err != nil {
 		return err
 	}

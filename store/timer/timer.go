@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"mqx/internal/failpoint"
 	"mqx/internal/vfs"
 )
 
@@ -167,6 +168,9 @@ func (t *Timer) Add(items []Item, nowMs, next, need int64) error {
 	}
 	if err := b.end(); err != nil {
 		return b.fail(err)
+	}
+	if t.log.end != b.start {
+		failpoint.Pass(failpoint.TimerAppended)
 	}
 	for i := range items {
 		if it := &items[i]; !it.Due && !it.Known {
