@@ -108,6 +108,7 @@ var schemas = map[string][]render.Schema{
 	"mqx store repair, rebuild":                {storeStepSchema},
 	"mqx store export":                         {storeExportSchema},
 	"mqx store import":                         {storeImportSchema},
+	"mqx store diff":                           {storeDiffSchema},
 }
 
 const fieldsMark = "<!-- the rest is written by `go test ./cmd -run Fresh -update` -->\n"
