@@ -26,7 +26,7 @@ func TestCompatibilityPage(t *testing.T) {
 // Every request that is served is one that Apache's broker serves too.
 func TestServicesAreApaches(t *testing.T) {
 	seen := map[int32]bool{}
-	for _, s := range append(slices.Clone(services), refusedServices...) {
+	for _, s := range services {
 		if !slices.Contains(brokerCodes, s.code) {
 			t.Errorf("%s is not in the list of Apache's requests", remoting.RequestName(s.code))
 		}
@@ -38,7 +38,16 @@ func TestServicesAreApaches(t *testing.T) {
 			t.Errorf("%s needs one handler", remoting.RequestName(s.code))
 		}
 	}
+	for c := range refusedReasons {
+		if seen[c] {
+			t.Errorf("%s is served and refused", remoting.RequestName(c))
+		}
+		seen[c] = true
+	}
 	for _, c := range brokerCodes {
+		if !seen[c] {
+			t.Errorf("%s is neither served nor refused with a reason", remoting.RequestName(c))
+		}
 		if _, ok := remoting.Lookup(c); !ok {
 			t.Errorf("code %d has no name", c)
 		}

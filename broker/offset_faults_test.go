@@ -42,6 +42,33 @@ func TestResetOfAnEmptyQueue(t *testing.T) {
 	}
 }
 
+// N033: a lite pull consumer is told of a reset, once, as others are.
+func TestResetOfALitePullConsumer(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	r.createTopic("T", 1)
+	for i := range 4 {
+		r.send("T", 0, "", fmt.Sprint("m", i))
+	}
+	lite := func(offset int64) *remoting.Command {
+		h := pullHeaderOf("G", "T", 0, offset)
+		h.SysFlag |= 1 << 4
+		return r.call(remoting.ReqLitePullMessage, h, nil)
+	}
+	lite(4)
+	h := remoting.ResetOffsetHeader{Group: "G", Topic: "T", QueueID: 0, Offset: remoting.Some(int64(1)), IsForce: true}
+	r.ok(remoting.ReqInvokeBrokerToResetOffset, &h, nil)
+	resp := lite(4)
+	if resp.Code != remoting.RespPullOffsetMoved || resp.Remark != "OFFSET_RESET" || resp.Fields.String("nextBeginOffset") != "1" {
+		t.Errorf("%s %s %v", remoting.ResponseName(resp.Code), resp.Remark, resp.Fields)
+	}
+	if got := recordBodies(t, lite(1).Body); !slices.Equal(got, []string{"m1", "m2", "m3"}) {
+		t.Errorf("then it gets %v", got)
+	}
+	if resp := lite(4); resp.Remark == "OFFSET_RESET" {
+		t.Error("it is told twice")
+	}
+}
+
 // N032: after a reset pops begin at the new offset, backward and forward.
 func TestResetOfAPoppedQueue(t *testing.T) {
 	for _, merge := range []bool{false, true} {

@@ -113,6 +113,7 @@ var services = []service{
 	{code: remoting.ReqPeekMessage, stage: pullStage, handle: (*Broker).handlePeek, mainOnly: true},
 	{code: remoting.ReqNotification, stage: pullStage, handle: (*Broker).handleNotification, mainOnly: true},
 	{code: remoting.ReqPollingInfo, stage: pullStage, handle: (*Broker).handlePollingInfo, mainOnly: true},
+	{code: remoting.ReqPopRollback, stage: adminStage, handle: (*Broker).handlePopRollback},
 	{code: remoting.ReqAckMessage, stage: ackStage, batch: (*Broker).handleAcks},
 	{code: remoting.ReqBatchAckMessage, stage: ackStage, batch: (*Broker).handleAcks},
 	{code: remoting.ReqChangeMessageInvisibleTime, stage: ackStage, handle: (*Broker).handleChangeInvisible},
@@ -131,23 +132,16 @@ const (
 	noteGroup = "attributes that are not honoured (lite.*) are refused"
 )
 
-// refusedServices are answered with an error that says why; every code in
-// neither list is answered REQUEST_CODE_NOT_SUPPORTED.
-var refusedServices = []service{
-	{code: remoting.ReqUpdateAndCreateStaticTopic, stage: adminStage, handle: (*Broker).handleStaticTopic, note: "static topics are not served"},
-}
-
 // mux builds the request table of the main or of the VIP port.
 func (b *Broker) mux(vip bool) *server.Mux {
 	m := server.NewMux()
-	for _, list := range [][]service{services, refusedServices} {
-		for i := range list {
-			s := &list[i]
-			if vip && s.mainOnly {
-				continue
-			}
+	for i := range services {
+		if s := &services[i]; !vip || !s.mainOnly {
 			b.bind(m, s)
 		}
+	}
+	for code, why := range refusedReasons {
+		m.HandleInline(code, refuseWith(why))
 	}
 	return m
 }
@@ -178,16 +172,12 @@ func CompatibilityTable() string {
 	for i := range services {
 		served[services[i].code] = &services[i]
 	}
-	refusedBy := map[int32]*service{}
-	for i := range refusedServices {
-		refusedBy[refusedServices[i].code] = &refusedServices[i]
-	}
 	codes := append([]int32(nil), brokerCodes...)
 	sort.Slice(codes, func(i, j int) bool { return codes[i] < codes[j] })
 	var w strings.Builder
 	w.WriteString("| code | request | served | where | remark |\n|---|---|---|---|---|\n")
 	for _, c := range codes {
-		state, where, note := "no", "", "code 3, REQUEST_CODE_NOT_SUPPORTED"
+		state, where, note := "refused", "", refusedReasons[c]
 		if s := served[c]; s != nil {
 			state, where, note = "yes", stageNames[s.stage], s.note
 			if note != "" {
@@ -196,8 +186,6 @@ func CompatibilityTable() string {
 			if s.mainOnly {
 				where += ", main port only"
 			}
-		} else if s := refusedBy[c]; s != nil {
-			state, note = "refused", s.note
 		}
 		fmt.Fprintf(&w, "| %d | %s | %s | %s | %s |\n", c, remoting.RequestName(c), state, where, note)
 	}

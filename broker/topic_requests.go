@@ -295,8 +295,3 @@ func (b *Broker) handleDeleteExpired(r *server.Request) {
 	b.store.DeleteExpiredNow()
 	r.Reply(remoting.RespSuccess, "")
 }
-
-// handleStaticTopic refuses UPDATE_AND_CREATE_STATIC_TOPIC.
-func (b *Broker) handleStaticTopic(r *server.Request) {
-	r.Reply(remoting.RespRequestCodeNotSupported, "static topics are not served by this broker")
-}
