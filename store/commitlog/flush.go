@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"syscall"
 	"time"
 
 	"mqx/internal/failpoint"
@@ -93,6 +94,9 @@ func (l *Log) flushTo(target int64) error {
 			continue
 		}
 		if err := l.syncSegment(s); err != nil && !s.leaving.Load() {
+			if noDescriptors(err) { // nothing was synced, so nothing was lost: later
+				return fmt.Errorf("cannot sync commit log: %w", err)
+			}
 			err = l.fail("sync", s.path, err)
 			l.completeAll(err)
 			return err
@@ -102,6 +106,11 @@ func (l *Log) flushTo(target int64) error {
 	l.flushed.Store(target)
 	l.trimOpen(nil)
 	return nil
+}
+
+// noDescriptors reports whether err is that of a file that could not be opened because too many are.
+func noDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // syncSegment makes the bytes and the name of a file durable, and looks whether the file is still the one that is
@@ -205,6 +214,7 @@ func (l *Log) runFlusher(ctx context.Context) {
 	timer := time.NewTimer(l.cfg.FlushInterval)
 	timer.Stop()
 	last := time.Now()
+	again := false            // somebody waits and was not served
 	appended := l.fl.appended // nil while the timer runs: one wake-up an interval is enough
 	for {
 		select {
@@ -212,14 +222,18 @@ func (l *Log) runFlusher(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-l.fl.kick:
-			_ = l.Flush() // the waiters have the error, and the log remembers it
+			err := l.Flush() // the waiters have the error, and the log remembers it
 			last = time.Now()
+			if again = noDescriptors(err); again { // but for this one
+				timer.Reset(l.cfg.FlushInterval)
+				appended = nil
+			}
 		case <-appended:
 			timer.Reset(l.cfg.FlushInterval)
 			appended = nil
 		case <-timer.C:
-			if l.flushDue(time.Since(last)) {
-				_ = l.Flush()
+			if again || l.flushDue(time.Since(last)) {
+				again = noDescriptors(l.Flush())
 				last = time.Now()
 			}
 			appended = l.fl.appended

@@ -191,6 +191,33 @@ func TestFailedSyncSticks(t *testing.T) {
 	})
 }
 
+// A file that cannot be opened because too many are is synced later: no sync has failed, so writing goes on.
+func TestSyncWithoutDescriptors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newFixture(t, 1<<20)
+		l, stop := x.running()
+		defer stop()
+		var c commitlog.Counter
+		x.hook(func(n int64) error {
+			if n <= 3 {
+				return syscall.EMFILE
+			}
+			return nil
+		})
+		a := one(t, 100, &c)
+		mustAppend(t, l, a)
+		got := errors.New("not called")
+		l.WaitFlushed(a.End, func(err error) { got = err })
+		synctest.Wait()
+		mustAppend(t, l, one(t, 100, &c))
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if got != nil || l.Failed() != nil || l.Flushed() < a.End {
+			t.Errorf("waiter: %v, log: %v, flushed %d", got, l.Failed(), l.Flushed())
+		}
+	})
+}
+
 func TestAsyncFlushInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newFixture(t, 1<<20)
