@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -96,7 +95,7 @@ func (c *ackCall) single() *refusedError {
 	a := &pop.Ack{
 		Offset: h.Offset, Broker: rc.Broker, Group: h.ConsumerGroup, PopTime: rc.PopTime, Queue: h.QueueID, Start: rc.Start, Topic: h.Topic,
 	}
-	return c.ack(a, rc.ReviveQueue, rc.PopTime+rc.Invisible)
+	return c.ack(a, rc.ReviveQueue, rc.ReviveTime())
 }
 
 // checkPopped checks topic and queue of an answer to a pop.
@@ -220,7 +219,7 @@ func (c *ackCall) batchEntry(e *remoting.BatchAck, broker string) *refusedError 
 		a := &pop.Ack{
 			Offset: -1, Offsets: part, Broker: broker, Group: e.ConsumerGroup, PopTime: e.PopTime, Queue: e.QueueID, Start: e.StartOffset, Topic: topicName,
 		}
-		if bad := c.ack(a, e.ReviveQueueID, e.PopTime+e.InvisibleTime); bad != nil {
+		if bad := c.ack(a, e.ReviveQueueID, pop.After(e.PopTime, e.InvisibleTime)); bad != nil {
 			return bad
 		}
 	}
@@ -258,133 +257,4 @@ func (s *popService) ackOrdered(k pop.QueueKey, offset, popTime, invisible int64
 	}
 	s.queues.Settled(k, 1)
 	return nil
-}
-
-// noRemark is the remark of answers to which Apache's broker gives none.
-const noRemark = "not set any response code"
-
-// invisibleCall is one CHANGE_MESSAGE_INVISIBLETIME on its way: the checkpoint
-// with the new time first, then the ack of the old one.
-type invisibleCall struct {
-	s   *popService
-	r   *server.Request
-	h   remoting.ChangeMessageInvisibleTimeHeader
-	rc  pop.Receipt
-	now int64
-}
-
-// handleChangeInvisible serves CHANGE_MESSAGE_INVISIBLETIME.
-func (b *Broker) handleChangeInvisible(r *server.Request) {
-	c := &invisibleCall{s: b.pops, r: r, now: b.now().UnixMilli()}
-	if !header(r, &c.h) {
-		return
-	}
-	if e := c.check(); e != nil {
-		newReply(e.Code, e.Text).to(r)
-		return
-	}
-	if c.rc.Ordered() {
-		c.ordered()
-		return
-	}
-	c.write()
-}
-
-func (c *invisibleCall) check() *refusedError {
-	b, h := c.s.b, &c.h
-	if h.LiteTopic != "" {
-		return refuse(remoting.RespInvalidParameter, "liteTopic: lite topics are not served by this broker")
-	}
-	if e := b.checkPopped(c.r, h.Topic, h.QueueID); e != nil {
-		return e
-	}
-	if h.Offset < b.store.MinOffset(h.Topic, h.QueueID) || h.Offset >= b.store.MaxOffset(h.Topic, h.QueueID) {
-		return refuse(remoting.RespNoMessage, noRemark)
-	}
-	var err error
-	if c.rc, err = pop.ParseReceipt(h.ExtraInfo); err != nil {
-		return refuse(remoting.RespSystemError, "%s", err.Error())
-	}
-	// The new checkpoint needs another name than the old one, which the pop time is part of.
-	c.now = max(c.now, c.rc.PopTime+1)
-	if n := c.s.reviveQueues(); !c.rc.Ordered() && (c.rc.ReviveQueue < 0 || int(c.rc.ReviveQueue) >= n) {
-		return refuse(remoting.RespSystemError, "the receipt names revive queue %d of %d", c.rc.ReviveQueue, n)
-	}
-	return nil
-}
-
-// ordered changes when a message of an ordered pop is visible again. An offset
-// that is committed already is answered with success and no fields, as by
-// Apache.
-func (c *invisibleCall) ordered() {
-	s, h := c.s, &c.h
-	k := pop.QueueKey{Topic: h.Topic, Group: h.ConsumerGroup, Queue: h.QueueID}
-	q := s.queues.Lock(k)
-	old, ok := s.b.offsets.Committed(k.Topic, k.Group, k.Queue)
-	if ok && h.Offset < old {
-		s.unlock(q)
-		newReply(remoting.RespSuccess, noRemark).to(c.r)
-		return
-	}
-	at := c.now + h.InvisibleTime
-	s.mu.Lock()
-	s.mu.orders.ChangeVisible(k, h.Offset, c.rc.PopTime, at)
-	s.mu.dirty = true
-	s.watchFree(k)
-	s.mu.Unlock()
-	s.unlock(q)
-	c.answer(c.rc.PopTime, at-c.rc.PopTime)
-}
-
-// write puts the new checkpoint and then the ack of the old message.
-func (c *invisibleCall) write() {
-	s, h := c.s, &c.h
-	ck := &pop.Checkpoint{
-		Broker: c.rc.Broker, Group: h.ConsumerGroup, Diffs: []int32{0}, Invisible: h.InvisibleTime, Num: 1, PopTime: c.now,
-		Queue: h.QueueID, Start: h.Offset, Suspend: h.Suspend, Topic: h.Topic,
-	}
-	put, e := s.checkpointPut(ck, c.rc.ReviveQueue, nil)
-	if e != nil {
-		newReply(e.Code, e.Text).to(c.r)
-		return
-	}
-	if s.putAll([]*store.Put{put}); !put.Status.Stored() {
-		newReply(remoting.RespSystemError, fmt.Sprintf("the new checkpoint could not be written: %s%s", put.Status, cause(put.Err))).to(c.r)
-		return
-	}
-	s.countCheckpoint(h.Topic, h.ConsumerGroup)
-	c.ackOld()
-}
-
-// ackOld acknowledges the message under its old receipt. It is answered with
-// success whatever becomes of it: the new checkpoint stands, and an ack that is
-// missing only repeats the message at the end of the old time.
-func (c *invisibleCall) ackOld() {
-	s, h := c.s, &c.h
-	a := &pop.Ack{
-		Offset: h.Offset, Broker: c.rc.Broker, Group: h.ConsumerGroup, PopTime: c.rc.PopTime, Queue: h.QueueID, Start: c.rc.Start, Topic: h.Topic,
-	}
-	s.countAcks(h.Topic, h.ConsumerGroup, 1)
-	if s.merge(a) {
-		c.answer(c.now, h.InvisibleTime)
-		return
-	}
-	put, e := s.ackPut(a, c.rc.ReviveQueue, c.rc.PopTime+c.rc.Invisible, nil)
-	if e != nil {
-		c.answer(c.now, h.InvisibleTime)
-		return
-	}
-	put.Done = func(p *store.Put) {
-		s.failed(p)
-		c.answer(c.now, h.InvisibleTime)
-	}
-	s.b.putOwnBatch([]*store.Put{put})
-}
-
-func (c *invisibleCall) answer(popTime, invisible int64) {
-	p := newReply(remoting.RespSuccess, noRemark)
-	p.int(keyPopTime, popTime)
-	p.int(keyInvisible, invisible)
-	p.int(keyReviveQID, int64(c.rc.ReviveQueue))
-	p.to(c.r)
 }

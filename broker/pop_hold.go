@@ -2,6 +2,7 @@ package broker
 
 import (
 	"container/list"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,7 +41,7 @@ type popHold struct {
 	mu struct {
 		sync.Mutex
 		topics map[string]map[string]*popGroup // topic, group
-		retry  map[string]*popGroup            // pop retry topics
+		retry  map[string][]*popGroup          // pop retry topics; names of version 1 may be those of several
 		conns  map[uint64]map[*parkedPop]struct{}
 		times  deadlines[*parkedPop]
 		keys   int
@@ -68,7 +69,7 @@ const popEarly = 50 * time.Millisecond
 func newPopHold(now func() time.Time, limits func() *Pop, last bool) *popHold {
 	h := &popHold{now: now, limits: limits, last: last}
 	h.mu.topics = map[string]map[string]*popGroup{}
-	h.mu.retry = map[string]*popGroup{}
+	h.mu.retry = map[string][]*popGroup{}
 	h.mu.conns = map[uint64]map[*parkedPop]struct{}{}
 	h.mu.times = deadlines[*parkedPop]{now: now, tick: popTick, expire: h.expire}
 	return h
@@ -125,7 +126,8 @@ func (h *popHold) group(p *parkedPop) *popGroup {
 		g = &popGroup{topic: p.topic, group: p.group, queues: map[int32]*list.List{}}
 		groups[p.group] = g
 		for _, v2 := range []bool{false, true} {
-			h.mu.retry[message.PopRetryTopic(p.group, p.topic, v2)] = g
+			name := message.PopRetryTopic(p.group, p.topic, v2)
+			h.mu.retry[name] = append(h.mu.retry[name], g)
 		}
 	}
 	return g
@@ -137,7 +139,12 @@ func (h *popHold) forget(g *popGroup) {
 		return
 	}
 	for _, v2 := range []bool{false, true} {
-		delete(h.mu.retry, message.PopRetryTopic(g.group, g.topic, v2))
+		name := message.PopRetryTopic(g.group, g.topic, v2)
+		if list := slices.DeleteFunc(h.mu.retry[name], func(x *popGroup) bool { return x == g }); len(list) > 0 {
+			h.mu.retry[name] = list
+		} else {
+			delete(h.mu.retry, name)
+		}
 	}
 	delete(h.mu.topics[g.topic], g.group)
 	if len(h.mu.topics[g.topic]) == 0 {
@@ -153,7 +160,8 @@ func (h *popHold) Arrived(topic []byte, queue int32, offset, tagsCode int64, pro
 	}
 	h.mu.Lock()
 	var woken []*parkedPop
-	if g := h.mu.retry[string(topic)]; g != nil {
+	// A copy: what is taken may be the last of its group, which leaves the list.
+	for _, g := range slices.Clone(h.mu.retry[string(topic)]) {
 		woken = h.takeAny(woken, g)
 	}
 	every := h.limits().PopForceNotify

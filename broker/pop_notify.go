@@ -122,7 +122,7 @@ func (c *noticeCall) park() {
 }
 
 func (c *noticeCall) answer(found, full bool) {
-	p := newReply(remoting.RespSuccess, noRemark)
+	p := newReply(remoting.RespSuccess, notSet)
 	p.set(keyHasMsg, boolText(found))
 	p.set(keyPollingFull, boolText(full))
 	p.to(c.r)
@@ -149,7 +149,7 @@ func (b *Broker) handlePollingInfo(r *server.Request) {
 		newReply(e.Code, e.Text).to(r)
 		return
 	}
-	p := newReply(remoting.RespSuccess, noRemark)
+	p := newReply(remoting.RespSuccess, notSet)
 	p.int(keyPollingNum, int64(b.pops.hold.Len(h.Topic, h.ConsumerGroup, h.QueueID)))
 	p.to(r)
 }

@@ -228,7 +228,8 @@ func (rd *popRead) mark() bool {
 	s.countCheckpoint(c.h.Topic, c.h.ConsumerGroup)
 	s.mu.Lock()
 	before, waits := s.mu.buffer.NextDue()
-	merged := s.mu.buffer.Add(ck, c.reviveQueue, rd.next, now)
+	// What the timer does not take is not kept either: it could never be written.
+	merged := ck.DeliverTime()-now <= s.b.cfg().TimerMaxDelay.Milliseconds() && s.mu.buffer.Add(ck, c.reviveQueue, rd.next, now)
 	after, _ := s.mu.buffer.NextDue()
 	s.mu.Unlock()
 	if merged {

@@ -62,7 +62,7 @@ func (s *popService) runRevive(ctx context.Context) {
 		for _, q := range queues {
 			q.round(ctx)
 			if at, ok := q.reviver.Wake(); ok {
-				due := time.Duration(at-s.b.now().UnixMilli()) * time.Millisecond
+				due := time.Duration(min(at-s.b.now().UnixMilli(), longestTimerMs)) * time.Millisecond
 				wait = min(wait, max(due, s.b.cfg().ReviveEvery))
 			}
 		}

@@ -1,9 +1,12 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,6 +43,7 @@ type popService struct {
 		deleted map[string]int64 // topics, when they were deleted, ms
 	}
 	saving    sync.Mutex
+	changed   changedTimes
 	flushSoon chan struct{} // the buffer has something that is due earlier
 	records   chan struct{} // the revive topic has records
 	revived   reviveStats
@@ -47,6 +51,10 @@ type popService struct {
 
 // maxDeleted bounds the deleted topics that are remembered.
 const maxDeleted = 10_000
+
+// longestTimerMs is the longest time that a timer is set for: some three
+// hundred years.
+const longestTimerMs = math.MaxInt64 / int64(time.Millisecond)
 
 // maxParkedOrders bounds the timers of ordered queues.
 const maxParkedOrders = 100_000
@@ -58,6 +66,7 @@ func newPopService(b *Broker, cfg *Config) *popService {
 		hold: newPopHold(b.now, limits, false), notices: newPopHold(b.now, limits, true),
 		reviveTurns: uint32(cfg.ReviveQueueNum), merging: cfg.PopMerge, flushSoon: make(chan struct{}, 1), records: make(chan struct{}, 1),
 	}
+	s.changed.more = make(chan struct{}, 1)
 	s.woken = newWokenPulls(b.classes.vip, func(r *server.Request, _ bool) {
 		if r.Code == remoting.ReqNotification {
 			b.handleNotification(r)
@@ -145,6 +154,7 @@ func (s *popService) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.woken.Run(ctx, wokenWorkers) })
 	wg.Go(func() { s.runRevive(ctx) })
+	wg.Go(func() { s.ackOldTimes(ctx) })
 	s.runBuffer(ctx)
 	wg.Wait()
 }
@@ -225,14 +235,24 @@ func (s *popService) Forget(match func(topic, group string) bool) {
 func (s *popService) Deleted(topics []string) {
 	now := s.b.now().UnixMilli()
 	s.mu.Lock()
-	if len(s.mu.deleted)+len(topics) > maxDeleted {
-		clear(s.mu.deleted)
-	}
 	for _, name := range topics {
 		s.mu.deleted[name] = now
 	}
+	forgetOldest(s.mu.deleted, maxDeleted)
 	s.mu.Unlock()
 	s.Forget(func(topic, _ string) bool { return slices.Contains(topics, topic) })
+}
+
+// forgetOldest leaves the newest of what happened at times, at most most of
+// them; some fewer, so that it is not called for at each one that comes.
+func forgetOldest(at map[string]int64, most int) {
+	if len(at) <= most {
+		return
+	}
+	byAge := slices.SortedFunc(maps.Keys(at), func(a, b string) int { return cmp.Compare(at[a], at[b]) })
+	for _, name := range byAge[:len(at)-most*9/10] {
+		delete(at, name)
+	}
 }
 
 // offset is where the next pop of a queue begins; nothing is changed.
@@ -323,7 +343,7 @@ func (s *popService) watchFree(q pop.QueueKey) {
 	if !s.b.cfg().PopNotifyOrderFree || s.mu.stopped || !ok {
 		return
 	}
-	wait := time.Duration(max(0, at-now)) * time.Millisecond
+	wait := time.Duration(min(max(0, at-now), longestTimerMs)) * time.Millisecond
 	if t := s.mu.free[q]; t != nil {
 		t.Reset(wait)
 		return

@@ -61,8 +61,8 @@ func (b *Broker) handleRecall(r *server.Request) {
 	}
 	rec, key, e := b.recallRecord(r, &h)
 	if e == nil {
-		if b.divert(&rec, b.now()) != nil {
-			e = refuse(remoting.RespSystemError, "recall failed, execute error")
+		if refused := b.divert(&rec, b.now()); refused != nil {
+			e = refuse(remoting.RespSystemError, "recall failed, execute error: %s", refused.Text)
 		}
 	}
 	if e != nil {

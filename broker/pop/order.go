@@ -59,7 +59,7 @@ func (o *OrderInfo) visible(i int, invisible int64) int64 {
 	if at, ok := o.NextVisible[o.offset(i)]; ok {
 		return at
 	}
-	return o.PopTime + invisible
+	return After(o.PopTime, invisible)
 }
 
 // blocks reports whether the queue is closed to a pop with that attempt id. A

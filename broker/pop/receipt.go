@@ -67,6 +67,9 @@ func ParseReceipt(text string) (Receipt, error) {
 	return r, nil
 }
 
+// ReviveTime is when the message becomes visible again, ms.
+func (r *Receipt) ReviveTime() int64 { return After(r.PopTime, r.Invisible) }
+
 // Ordered reports whether the message was popped in order.
 func (r *Receipt) Ordered() bool { return r.ReviveQueue == OrderQueue }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"iter"
+	"math"
 	"math/bits"
 	"strconv"
 
@@ -30,7 +31,16 @@ type Checkpoint struct {
 }
 
 // ReviveTime is when the messages become visible again, ms.
-func (c *Checkpoint) ReviveTime() int64 { return c.PopTime + c.Invisible }
+func (c *Checkpoint) ReviveTime() int64 { return After(c.PopTime, c.Invisible) }
+
+// After is the time so many ms after another one, both ms; what cannot be
+// represented is the last moment, not a time long ago.
+func After(at, ms int64) int64 {
+	if at > 0 && ms > math.MaxInt64-at {
+		return math.MaxInt64
+	}
+	return at + ms
+}
 
 // DeliverTime is when the record is due in the revive topic, ms.
 func (c *Checkpoint) DeliverTime() int64 { return c.ReviveTime() - AckLeadMs }

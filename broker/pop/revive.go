@@ -214,7 +214,7 @@ func (r *Reviver) Wake() (at int64, ok bool) {
 	if len(r.waiting) == 0 {
 		return 0, false
 	}
-	return max(r.waiting[0].ReviveTime()+settleMs, r.seen+quietMs) + 1, true
+	return After(max(After(r.waiting[0].ReviveTime(), settleMs), r.seen+quietMs), 1), true
 }
 
 // Waiting is the number of checkpoints that wait.
