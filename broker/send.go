@@ -284,6 +284,8 @@ func (b *Broker) checkServed(it *sendItem, p *sendProps) *refusedError {
 		return refuse(remoting.RespMessageIllegal, "lite topics are not served by this broker; nothing was stored")
 	case message.Transaction(it.head.SysFlag) == message.TransactionPrepared && !p.prepared:
 		return refuse(remoting.RespMessageIllegal, "a prepared message without %s; nothing was stored", message.PropTranMsg)
+	case message.Transaction(it.head.SysFlag) == message.TransactionRollback && !p.prepared:
+		return refuse(remoting.RespMessageIllegal, "a message marked as rolled back, which nobody would get; nothing was stored")
 	}
 	return nil
 }

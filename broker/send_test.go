@@ -309,3 +309,19 @@ func TestLargestBatchIsAnswered(t *testing.T) {
 		t.Errorf("%d ids", ids)
 	}
 }
+
+// A message whose flags say prepared or rolled back, and which is no half message, would be stored for nobody.
+func TestSendOfNoUse(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	r.createTopic("T", 1)
+	for _, flag := range []int32{message.TransactionPrepared, message.TransactionRollback} {
+		h := sendHeaderOf("T", 0, "")
+		h.SysFlag = flag
+		if resp := r.call(remoting.ReqSendMessageV2, h, []byte("x")); resp.Code != remoting.RespMessageIllegal {
+			t.Errorf("flag %d: %s %q", flag, remoting.ResponseName(resp.Code), resp.Remark)
+		}
+	}
+	if end := r.store.LogEnd(); end != 0 {
+		t.Errorf("%d bytes were stored", end)
+	}
+}
