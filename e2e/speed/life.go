@@ -40,6 +40,15 @@ func (b *bench) lifeRows() []row {
 			command: "mqx bench produce --in-flight 16 beside mqx bench consume", floors: []floor{under("p99Ratio", 1.5)}, measure: b.cold,
 		},
 		{
+			id: "example", title: "Apache's example.benchmark, producer with 64 threads and consumer, 1 KiB", long: true,
+			command: "org.apache.rocketmq.example.benchmark.Producer and Consumer", floors: []floor{atMost("cpu", 1.0/2)}, measure: b.exampleBenchmark,
+		},
+		{
+			id: "soak", title: "produce and consume at 50 MB/s, files of 64 MiB, deletion every minute", once: true, long: true,
+			command: "producer and consumer of package client in one process",
+			floors:  []floor{under("anonMiB", 150), under("lost", 1), under("p999Last", 1.5), under("anonLast", 1.2)}, measure: b.soak,
+		},
+		{
 			id: "binary", title: "binary, stripped", once: true, command: "go build -trimpath -ldflags '-s -w'",
 			floors: []floor{under("sizeMiB", 25)}, measure: b.binarySize,
 		},

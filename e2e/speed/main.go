@@ -32,6 +32,7 @@ type options struct {
 	rounds  int
 	seconds time.Duration
 	warm    time.Duration
+	soakFor time.Duration
 	long    bool
 	only    string
 	dir     string
@@ -52,6 +53,7 @@ func parse() (*options, error) {
 	rows := flag.String("rows", "", "regular expression: rows to measure, by id")
 	seconds := flag.Float64("seconds", 6, "length of a load")
 	warm := flag.Float64("warm", 20, "seconds of load that warm Apache's JVM up")
+	flag.DurationVar(&o.soakFor, "soak", 30*time.Minute, "length of the row soak")
 	flag.IntVar(&o.rounds, "rounds", 3, "times that each is measured")
 	flag.BoolVar(&o.long, "long", false, "measure the long rows too")
 	flag.StringVar(&o.only, "only", "", "measure only mqx or only apache")

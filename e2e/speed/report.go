@@ -63,6 +63,12 @@ var metrics = []struct{ name, title, format string }{
 	{"errors", "errors", "%.0f"},
 	{"residentShare", "share in the page cache before", "%.4f"},
 	{"readerEnded", "the consumer ended first", "%.0f"},
+	{"meanMs", "mean ms", "%.3f"},
+	{"lost", "lost", "%.0f"},
+	{"twice", "twice", "%.0f"},
+	{"p999Last", "p99.9, last third to first", "%.2f"},
+	{"anonLast", "RssAnon, last third to first", "%.2f"},
+	{"logFiles", "files of the log at the end", "%.0f"},
 	{"sizeMiB", "size MiB", "%.1f"},
 }
 
