@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -144,7 +145,14 @@ func notify(log *slog.Logger, messages ...string) {
 	}
 }
 
-// startPprof serves profiles on a loopback address until ctx ends.
+const (
+	// mutexFraction and blockRate make contention visible at next to no cost: one of so many waits for a mutex, and a wait
+	// for anything with the chance of its length to this one.
+	mutexFraction = 50
+	blockRate     = 100 * time.Microsecond
+)
+
+// startPprof serves profiles on a loopback address until ctx ends, those of mutexes and of waiting included.
 func startPprof(ctx context.Context, log *slog.Logger, addr string) error {
 	if addr == "" {
 		return nil
@@ -157,6 +165,8 @@ func startPprof(ctx context.Context, log *slog.Logger, addr string) error {
 	if err != nil {
 		return fmt.Errorf("cannot serve profiles: %w", err)
 	}
+	runtime.SetMutexProfileFraction(mutexFraction)
+	runtime.SetBlockProfileRate(int(blockRate))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
