@@ -40,7 +40,7 @@ func TestTransactionSource(t *testing.T) {
 		if half == nil || h.Decode(half.Fields, true) != nil || h.SysFlag != message.TransactionPrepared {
 			t.Fatalf("%d: %+v", i, half)
 		}
-		props := message.ParseProperties([]byte(h.Properties))
+		props := message.ParseProperties(h.Properties)
 		if props["TRAN_MSG"] != "true" || props["PGROUP"] == "" {
 			t.Fatalf("%v", props)
 		}

@@ -108,8 +108,12 @@ func TestRetriesOfJavaClients(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, retryLevels)
 	for _, tt := range []retryCase{
-		{name: "concurrent", max: 2}, {name: "orderly", orderly: true, max: 2}, {name: "default"}, {name: "none", max: -2},
-		{name: "old_concurrent", old: true, max: 2}, {name: "old_orderly", old: true, orderly: true, max: 2},
+		{name: "concurrent", max: 2},
+		{name: "orderly", orderly: true, max: 2},
+		{name: "default"},
+		{name: "none", max: -2},
+		{name: "old_concurrent", old: true, max: 2},
+		{name: "old_orderly", old: true, orderly: true, max: 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel() // they wait most of the time
