@@ -454,7 +454,7 @@ public final class Driver {
         }
         List<Object> all = new ArrayList<>();
         for (MessageQueue mq : queues) {
-            long offset = c.minOffset(mq);
+            long offset = Math.max(0, c.minOffset(mq)); // Apache says -1 of a batch or light queue that does not exist yet
             long end = c.maxOffset(mq);
             while (offset < end) {
                 PullResult r = c.pull(mq, expression == null ? "*" : expression, offset, 32, 10000);
