@@ -12,34 +12,37 @@ type FindingKind string
 
 // Kinds of findings. docs/store.md says of each what it means and what mends it.
 const (
-	FindLogRot        FindingKind = "log-rot"        // unreadable bytes in the log, readable records behind them
-	FindLogHole       FindingKind = "log-hole"       // log files are missing between others
-	FindLogTorn       FindingKind = "log-torn"       // the log ends in bytes that are no whole record
-	FindLogSize       FindingKind = "log-file-size"  // a log file is shorter or longer than the others
-	FindLogEmpty      FindingKind = "log-file-empty" // the last log file has no bytes
-	FindLogMisplaced  FindingKind = "log-misplaced"  // a log file holds another part of the log than its name says
-	FindForeign       FindingKind = "foreign-file"   // something that is no part of a store lies among its files
-	FindQueueMissing  FindingKind = "queue-missing"  // the log has messages of a queue that has no files
-	FindQueueBehind   FindingKind = "queue-behind"   // a queue ends before the last messages of the log
-	FindQueueAhead    FindingKind = "queue-ahead"    // a queue points beyond the end of the log
-	FindQueueUnits    FindingKind = "queue-units"    // units that are not what the log says
-	FindQueueFiles    FindingKind = "queue-files"    // files of a queue are missing, or have a size or name that cannot be
-	FindOffsetTwice   FindingKind = "offset-twice"   // two records carry the same queue offset
-	FindIndexMissing  FindingKind = "index-missing"  // the log has keys and there is no index
-	FindIndexDamaged  FindingKind = "index-damaged"  // an index file cannot be what it should be
-	FindIndexEntries  FindingKind = "index-entries"  // entries that are not what the log says
-	FindIndexBehind   FindingKind = "index-behind"   // the index ends before the last messages of the log
-	FindIndexAhead    FindingKind = "index-ahead"    // entries point beyond the end of the log
-	FindCheckpoint    FindingKind = "checkpoint"     // it is missing, short, or says what cannot be
-	FindConfig        FindingKind = "config-file"    // a configuration file cannot be read or is missing
-	FindBackup        FindingKind = "config-backup"  // the backup of a configuration file cannot be read
-	FindOffsetBeyond  FindingKind = "offset-range"   // a consumer offset, or the progress of a delay level, that the queue cannot have
-	FindState         FindingKind = "state-file"     // a note of mqx's own cannot be read
-	FindKind          FindingKind = "kind"           // a part of the directory is of a kind that is not looked into
-	FindRecordsUnseen FindingKind = "records-unseen" // note: records that no queue lists: of deleted topics
-	FindFillers       FindingKind = "queue-fillers"  // note: queue offsets without a record, marked as such
-	FindInUse         FindingKind = "in-use"         // note: a broker works on the directory
-	FindDirty         FindingKind = "not-closed"     // note: the last broker did not close the directory
+	FindLogRot          FindingKind = "log-rot"          // unreadable bytes in the log, readable records behind them
+	FindLogHole         FindingKind = "log-hole"         // log files are missing between others
+	FindLogTorn         FindingKind = "log-torn"         // the log ends in bytes that are no whole record
+	FindLogSize         FindingKind = "log-file-size"    // a log file is shorter or longer than the others
+	FindLogEmpty        FindingKind = "log-file-empty"   // the last log file has no bytes
+	FindLogMisplaced    FindingKind = "log-misplaced"    // a log file holds another part of the log than its name says
+	FindForeign         FindingKind = "foreign-file"     // something that is no part of a store lies among its files
+	FindQueueMissing    FindingKind = "queue-missing"    // the log has messages of a queue that has no files
+	FindQueueBehind     FindingKind = "queue-behind"     // a queue ends before the last messages of the log
+	FindQueueAhead      FindingKind = "queue-ahead"      // a queue points beyond the end of the log
+	FindQueueUnits      FindingKind = "queue-units"      // units that are not what the log says
+	FindQueueFiles      FindingKind = "queue-files"      // files of a queue are missing, or have a size or name that cannot be
+	FindOffsetTwice     FindingKind = "offset-twice"     // two records carry the same queue offset
+	FindIndexMissing    FindingKind = "index-missing"    // the log has keys and there is no index
+	FindIndexDamaged    FindingKind = "index-damaged"    // an index file cannot be what it should be
+	FindIndexEntries    FindingKind = "index-entries"    // entries that are not what the log says
+	FindIndexBehind     FindingKind = "index-behind"     // the index ends before the last messages of the log
+	FindIndexAhead      FindingKind = "index-ahead"      // entries point beyond the end of the log
+	FindCheckpoint      FindingKind = "checkpoint"       // it is missing, short, or says what cannot be
+	FindConfig          FindingKind = "config-file"      // a configuration file cannot be read or is missing
+	FindBackup          FindingKind = "config-backup"    // the backup of a configuration file cannot be read
+	FindOffsetBeyond    FindingKind = "offset-range"     // a consumer offset, or the progress of a delay level, that the queue cannot have
+	FindTimerWheel      FindingKind = "timer-wheel"      // a slot of the timer wheel is not what the timer log says
+	FindTimerLog        FindingKind = "timer-log"        // a unit of the timer log cannot be, or is missing
+	FindTimerCheckpoint FindingKind = "timer-checkpoint" // config/timercheck is missing or says what cannot be
+	FindState           FindingKind = "state-file"       // a note of mqx's own cannot be read
+	FindKind            FindingKind = "kind"             // a part of the directory is of a kind that is not looked into
+	FindRecordsUnseen   FindingKind = "records-unseen"   // note: records that no queue lists: of deleted topics
+	FindFillers         FindingKind = "queue-fillers"    // note: queue offsets without a record, marked as such
+	FindInUse           FindingKind = "in-use"           // note: a broker works on the directory
+	FindDirty           FindingKind = "not-closed"       // note: the last broker did not close the directory
 )
 
 // Affected is a range of messages of one queue.

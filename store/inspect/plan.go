@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"mqx/message"
 	"mqx/store"
 	"mqx/store/consumequeue"
+	"mqx/store/timer"
 )
 
 // StepKind names what a step of a repair does.
@@ -27,6 +29,7 @@ const (
 	StepIndex      StepKind = "rebuild-index"  // build the index from the log
 	StepRestore    StepKind = "restore-config" // take a configuration file from its backup
 	StepBackup     StepKind = "copy-config"    // make a backup a copy of its file
+	StepTimer      StepKind = "reset-timer"    // let the next start build the timer from its log and topic
 	StepQuarantine StepKind = "quarantine"     // move away a configuration file that cannot be read
 	StepTopics     StepKind = "rebuild-topics" // make topics.json from queues and log
 	StepClamp      StepKind = "clamp-offset"   // bring an offset into the range of its queue
@@ -34,7 +37,7 @@ const (
 )
 
 var stepOrder = []StepKind{
-	StepRename, StepMoveAway, StepTrim, StepExtend, StepDrop, StepCut, StepFill, StepQueues, StepIndex,
+	StepRename, StepMoveAway, StepTrim, StepExtend, StepDrop, StepCut, StepFill, StepQueues, StepIndex, StepTimer,
 	StepQuarantine, StepRestore, StepBackup, StepTopics, StepClamp, StepCheckpoint,
 }
 
@@ -60,6 +63,8 @@ type Step struct {
 	Lost   []stepLost   `json:"lost,omitempty"`
 	Queues []stepQueue  `json:"queues,omitempty"`
 	Clamp  []stepOffset `json:"clamp,omitempty"`
+
+	Timer *timer.Checkpoint `json:"timer,omitempty"` // to be written
 }
 
 // stepLost is a message whose queue offset a placeholder keeps.
@@ -221,6 +226,8 @@ func (b *planner) finding(f *Finding) bool {
 		b.clamp(f)
 	case FindState:
 		b.add(&Step{Kind: StepMoveAway, File: f.File, What: "move " + f.File + " to " + b.plan.Salvage})
+	case FindTimerWheel, FindTimerLog, FindTimerCheckpoint:
+		b.timerStep()
 	case FindOffsetTwice, FindKind, FindRecordsUnseen, FindFillers, FindInUse, FindDirty:
 		return false
 	}
@@ -345,6 +352,41 @@ func (b *planner) config(f *Finding) {
 	if topics {
 		b.add(&Step{Kind: StepTopics, File: f.File, What: "make topics.json from the queues and the log"})
 	}
+}
+
+// timerSlackMs is how far a timer may be behind its time and still deliver each message once after its checkpoint was lost.
+const timerSlackMs = 10_000
+
+// timerStep adds the one step for all that is wrong with the timer.
+func (b *planner) timerStep() {
+	c := b.v.timer
+	if c == nil || slices.ContainsFunc(b.plan.Steps, func(s *Step) bool { return s.Kind == StepTimer }) {
+		return
+	}
+	x := c.view.Checkpoint
+	s := &Step{Kind: StepTimer, File: nameTimerLog, From: -1, Timer: &x}
+	x.LogFlushed = 0
+	if len(c.view.Log) > 0 {
+		x.LogFlushed = c.view.Log[0].Start
+	}
+	offset := max(x.QueueOffset, 0)
+	if !c.view.HasCheckpoint || x.ReadTime < 0 {
+		// What was due well before the newest record has been delivered: a delivery is a record.
+		x.ReadTime = max(b.v.maxStore-timerSlackMs, 0) / 1000 * 1000
+		offset = c.resume()
+		x.MasterQueueOffset = offset
+	}
+	if limit, known := b.v.queueMax(message.TopicTimer, 0); known {
+		offset = min(offset, limit)
+	}
+	s.What = "move the timer wheel to " + b.plan.Salvage + ": the next start builds it from the timer log"
+	if c.cut {
+		s.From, s.Size, s.Bytes = c.end, c.view.FileBytes, c.view.FileBytes
+		offset = min(offset, c.resume())
+		s.What += fmt.Sprintf(", which is cut at %d; what was behind is taken from the timer topic, from offset %d on", c.end, offset)
+	}
+	x.QueueOffset, x.MasterQueueOffset = offset, max(min(x.MasterQueueOffset, offset), 0)
+	b.add(s)
 }
 
 func (b *planner) clamp(f *Finding) {

@@ -115,7 +115,7 @@ func (a *applier) run() error {
 	}
 	for i, s := range a.p.Steps {
 		switch s.Kind {
-		case StepRename, StepMoveAway, StepTrim, StepExtend, StepDrop, StepCut, StepFill, StepQueues, StepIndex:
+		case StepRename, StepMoveAway, StepTrim, StepExtend, StepDrop, StepCut, StepFill, StepQueues, StepIndex, StepTimer:
 			changesData = true
 		case StepRestore, StepBackup, StepQuarantine, StepTopics, StepClamp, StepCheckpoint:
 		}
@@ -208,6 +208,8 @@ func (a *applier) step(s *Step) error {
 		return a.rebuildQueues(s.Queues)
 	case StepIndex:
 		return a.rebuildIndex()
+	case StepTimer:
+		return a.resetTimer(s)
 	case StepQuarantine:
 		return errors.Join(a.quarantine(s.File), a.quarantine(s.File+".bak"))
 	case StepRestore:

@@ -57,6 +57,8 @@ type verifier struct {
 	breaks   []*logBreak // by position, once the log is read
 	maxStore int64       // newest store time in the log
 
+	timer *timerCheck // set when something of the timer is wrong
+
 	queues *queueTable
 	index  *indexCheck
 	delays delayTable
@@ -110,6 +112,7 @@ func (v *verifier) run() error {
 		v.readQueues,
 		func() error { return v.index.settle() },
 		v.reportBreaks,
+		v.checkTimer,
 		v.checkConfig,
 		v.checkCheckpoint,
 		v.notes,
