@@ -23,6 +23,10 @@ const (
 // is not is checked once more after a late end, nothing worse.
 const maxCopies = 1 << 20
 
+// remembered is for how many half offsets behind the floor it is known how they
+// ended: a bit or two each.
+const remembered = 1 << 20
+
 // Book knows of every half message from Floor on whether it is done with: ended
 // by its producer, given up, or replaced by a copy further behind.
 //
@@ -33,8 +37,8 @@ const maxCopies = 1 << 20
 type Book struct {
 	floor    int64
 	done     offsetSet
-	rolled   offsetSet // of done: rolled back
-	decided  offsetSet // of done: ended by its producer in this run, so that rolled tells how
+	rolled   offsetSet // of decided: rolled back
+	decided  offsetSet // ended by its producer in this run, so that rolled tells how; also for a while behind the floor
 	ending   map[int64]end
 	moving   map[int64]bool // being replaced by a copy; true when it has ended meanwhile
 	copies   map[uint64]int64
@@ -164,7 +168,7 @@ func (e *EndedError) Error() string {
 // or its newest copy any more. It must be followed by End or Abort. A half
 // message that is known to have ended gives an *EndedError.
 func (b *Book) Begin(off int64, uniqKey []byte, d Decision) error {
-	if off >= b.floor && b.decided.has(off) {
+	if b.decided.has(off) {
 		return &EndedError{Offset: off, Same: b.rolled.has(off) == (d == Rollback)}
 	}
 	last := off
@@ -216,14 +220,17 @@ func (b *Book) End(off int64, uniqKey []byte) []int64 {
 }
 
 func (b *Book) finish(off int64, d Decision) {
-	if off < b.floor {
+	if off < b.floor-remembered {
 		return
 	}
-	b.done.add(off)
 	b.decided.add(off)
 	if d == Rollback {
 		b.rolled.add(off)
 	}
+	if off < b.floor {
+		return
+	}
+	b.done.add(off)
 	if _, ok := b.moving[off]; ok {
 		b.moving[off] = true
 	}
@@ -301,8 +308,8 @@ func (b *Book) Advance(first int64) {
 	if floor > b.floor {
 		b.floor = floor
 		b.done.dropBelow(floor)
-		b.rolled.dropBelow(floor)
-		b.decided.dropBelow(floor)
+		b.rolled.dropBelow(floor - remembered)
+		b.decided.dropBelow(floor - remembered)
 	}
 	n := 0
 	for n < len(b.ops) && b.ops[n].offset == b.opOffset && b.ops[n].most < b.floor {

@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -47,4 +48,36 @@ func TestJudgeOverTime(t *testing.T) {
 			t.Fatalf("%v in the end", last)
 		}
 	})
+}
+
+// How a transaction ended is known for a while behind the floor too: it does not end in the other way afterwards.
+func TestEndsAreRemembered(t *testing.T) {
+	b := NewBook(0, 0)
+	for off, d := range []Decision{Commit, Rollback} {
+		if err := b.Begin(int64(off), []byte{byte('a' + off)}, d); err != nil {
+			t.Fatal(err)
+		}
+		b.End(int64(off), []byte{byte('a' + off)})
+	}
+	b.Advance(0)
+	if b.Floor() != 2 {
+		t.Fatalf("floor %d", b.Floor())
+	}
+	for _, tt := range []struct {
+		off  int64
+		d    Decision
+		same bool
+	}{{0, Commit, true}, {0, Rollback, false}, {1, Commit, false}, {1, Rollback, true}} {
+		var e *EndedError
+		if err := b.Begin(tt.off, nil, tt.d); !errors.As(err, &e) || e.Same != tt.same {
+			t.Errorf("%d ends by %d: %v", tt.off, tt.d, err)
+		}
+	}
+	for off := range int64(2 * remembered) {
+		b.GiveUp(off+2, nil)
+	}
+	b.Advance(0)
+	if n := len(b.decided.pages) + len(b.rolled.pages); n > 0 {
+		t.Errorf("%d pages are kept", n)
+	}
 }
