@@ -21,7 +21,8 @@ type inbuf struct {
 	bits  int8 // size class, -1 when not pooled
 	gauge *atomic.Int64
 	lost  atomic.Bool
-	cut   bool // one frame, of which only what an answer needs is there
+	cut   bool  // one frame, of which only what an answer needs is there
+	extra int64 // what the requests that were read from it take beside it
 }
 
 var inPools [maxBufferBits + 1]sync.Pool
@@ -44,19 +45,35 @@ func newInbuf(n int, gauge *atomic.Int64) *inbuf {
 }
 
 func (b *inbuf) start(gauge *atomic.Int64) {
-	b.b, b.cut = b.b[:0], false
+	b.b, b.cut, b.extra = b.b[:0], false, 0
 	b.refs.Store(1)
 	b.charge(gauge)
 }
 
-// charge moves the buffer's capacity into gauge.
+// charge moves what the buffer counts into gauge.
 func (b *inbuf) charge(gauge *atomic.Int64) {
 	if b.gauge != nil {
-		b.gauge.Add(-int64(cap(b.b)))
+		b.gauge.Add(-b.size())
 	}
 	b.gauge = gauge
-	gauge.Add(int64(cap(b.b)))
+	gauge.Add(b.size())
 }
+
+// requestBytes is about what a decoded request takes: the Request and its fields, a kilobyte for those of a pull.
+const requestBytes = 1280
+
+// holds counts n requests that were read from the buffer with it, until it is released. Only who holds a reference and has
+// handed none of them on calls it.
+func (b *inbuf) holds(n int) {
+	if b.lost.Load() {
+		return
+	}
+	b.extra = int64(n) * requestBytes
+	b.gauge.Add(b.extra)
+}
+
+// size is what the buffer counts in its gauge.
+func (b *inbuf) size() int64 { return int64(cap(b.b)) + b.extra }
 
 func (b *inbuf) retain() { b.refs.Add(1) }
 
@@ -64,7 +81,7 @@ func (b *inbuf) release() {
 	if b.refs.Add(-1) != 0 {
 		return
 	}
-	b.gauge.Add(-int64(cap(b.b)))
+	b.gauge.Add(-b.size())
 	b.gauge = nil
 	if b.bits >= 0 && recycle {
 		inPools[b.bits].Put(b)
@@ -75,7 +92,7 @@ func (b *inbuf) release() {
 // collector: somebody who has failed may still look at it.
 func (b *inbuf) lose() {
 	if b.lost.CompareAndSwap(false, true) {
-		b.gauge.Add(-int64(cap(b.b)))
+		b.gauge.Add(-b.size())
 	}
 }
 

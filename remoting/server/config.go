@@ -54,8 +54,8 @@ type Config struct {
 	// OutboundTotal bounds the unsent bytes of all connections: above it a
 	// connection over its soft limit is closed.
 	OutboundSoft, OutboundHard, OutboundTotal int64
-	// InboundTotal bounds the bytes of requests that wait or run, over all
-	// connections: above it new requests that do not run on the loop are
+	// InboundTotal bounds the bytes of requests that wait or run, what they
+	// take when decoded included, over all connections: above it new requests that do not run on the loop are
 	// answered SYSTEM_BUSY. Frames that are not complete yet have half as much
 	// besides (one largest frame at least); a connection that needs more is
 	// closed.

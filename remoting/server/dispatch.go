@@ -111,7 +111,10 @@ func (t *turn) end(c *Conn) {
 // no other buffer.
 func (t *turn) serve(c *Conn, b *inbuf, alone bool) error {
 	served := uint64(0)
-	defer func() { t.srv.counts.requests.Add(served) }()
+	defer func() {
+		t.srv.counts.requests.Add(served)
+		b.holds(int(served))
+	}()
 	for rest := b.b; len(rest) > 0; {
 		n, _, err := remoting.FrameLen(rest)
 		if err != nil {
