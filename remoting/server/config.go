@@ -82,6 +82,8 @@ type Config struct {
 	// Writable was false has sent enough to be writable again. May be nil.
 	OnWritable func(*Conn)
 
+	// crowded is crowdedHalfFrame; tests have less time.
+	crowded time.Duration
 	// streams serves every connection by goroutines instead of event loops, as
 	// on systems that have none. For tests.
 	streams bool
@@ -99,6 +101,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.MaxFrame == 0 {
 		c.MaxFrame = remoting.MaxFrame
+	}
+	if c.crowded == 0 {
+		c.crowded = crowdedHalfFrame
 	}
 	if c.OutboundSoft == 0 {
 		c.OutboundSoft = DefaultOutboundSoft

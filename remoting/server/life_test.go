@@ -166,6 +166,30 @@ func TestHalfFrameOfABusySender(t *testing.T) {
 	eventually(t, "reason", func() bool { st := s.Stats().Closed; return st[server.ReasonHalfFrame]+st[server.ReasonIdle] == 1 })
 }
 
+// Connections that hold the ends of large frames back are closed before others find no room for theirs; a single one may
+// take its time.
+func TestHalfFramesThatCrowdTheMemory(t *testing.T) {
+	cfg := server.Crowded(server.Config{IdleTimeout: patience, MaxFrame: 1 << 20, InboundTotal: 4 << 20}, 100*time.Millisecond)
+	s := start(t, cfg, echoMux(t))
+	hold := func() *peer {
+		p := dial(t, s)
+		p.send(request(codeInline, 1, ""))
+		p.receive()
+		f := frameOf(t, request(codeInline, 2, strings.Repeat("x", 600_000)))
+		if _, err := p.Write(f[:len(f)-1]); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	hold()
+	time.Sleep(300 * time.Millisecond) // a slow peer: that is the input
+	if n := s.Stats().Closed[server.ReasonHalfFrame]; n != 0 {
+		t.Errorf("%d closed with room for others", n)
+	}
+	hold()
+	eventually(t, "room", func() bool { return s.Stats().Closed[server.ReasonHalfFrame] == 2 })
+}
+
 func TestBadFramesCloseOneConnection(t *testing.T) {
 	forBoth(t, func(t *testing.T, cfg server.Config) {
 		cfg.MaxFrame = 100_000

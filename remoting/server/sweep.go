@@ -6,6 +6,9 @@ const (
 	sweepEvery    = time.Second
 	minSweepEvery = 20 * time.Millisecond
 	stuckEvery    = 100 * time.Millisecond
+	// crowdedHalfFrame is how long a frame may take to come as a whole while frames like it hold more than half of the
+	// memory for them: those who hold their ends back keep everybody's large requests out.
+	crowdedHalfFrame = 10 * time.Second
 )
 
 // sweep closes connections that are silent for too long.
@@ -48,6 +51,9 @@ func (c *Conn) overdue(now int64) error {
 			return &CloseError{Reason: ReasonFirstByte}
 		}
 		return nil
+	}
+	if part != 0 && now-part > int64(cfg.crowded) && c.in.partial.Load() > c.in.limit/2 {
+		return &CloseError{Reason: ReasonHalfFrame}
 	}
 	if cfg.IdleTimeout < 0 {
 		return nil
