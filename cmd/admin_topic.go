@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -107,20 +108,14 @@ func topicRow(t admin.Topic) []any {
 		read += b.ReadQueues
 		write += b.WriteQueues
 		order = order || b.Order
-		for k, v := range b.Attributes {
-			attributes[k] = v
-		}
+		maps.Copy(attributes, b.Attributes)
 	}
 	return []any{t.Name, t.Kind, unique(clusters), unique(brokers), read, write, strings.Join(unique(perms), ","), order, attributes}
 }
 
 // unique sorts and drops what comes twice; never nil.
 func unique(list []string) []string {
-	out := slices.Compact(slices.Sorted(slices.Values(list)))
-	if out == nil {
-		return []string{}
-	}
-	return out
+	return listOf(slices.Compact(slices.Sorted(slices.Values(list))))
 }
 
 // permTone: all but the usual permission is worth a look.
@@ -141,7 +136,7 @@ func permName(perm int) string {
 	return name
 }
 
-// parsePerm reads r, w, rw, none, or Apache's numbers 2, 4, 6.
+// parsePerm reads r, w, rw, or Apache's numbers 4, 2, 6.
 func parsePerm(text string) (int, error) {
 	switch text {
 	case "rw", "wr", "6":

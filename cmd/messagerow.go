@@ -80,11 +80,8 @@ func (f *messageFlags) row(m *client.Received) []any {
 			tag = hidden
 		}
 	}
-	if keys == nil {
-		keys = []string{}
-	}
 	return []any{
-		m.Topic, m.Queue.BrokerName, m.Queue.QueueID, m.QueueOffset, whenMs(m.StoreTimestamp), tag, keys,
+		m.Topic, m.Queue.BrokerName, m.Queue.QueueID, m.QueueOffset, whenMs(m.StoreTimestamp), tag, listOf(keys),
 		body, encoding, len(m.Body), orUnknown(m.MessageID), orUnknown(m.OffsetID), whenMs(m.BornTimestamp),
 		fmt.Sprint(m.BornHost), fmt.Sprint(m.StoreHost), m.PhysicalOffset, m.ReconsumeTimes, m.Flag, m.SysFlag, properties,
 	}

@@ -3,12 +3,15 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"mqx/admin"
+	"mqx/internal/render"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -84,7 +87,7 @@ func (a *app) mqadminGroups(ctx context.Context, client *admin.Client) error {
 		}
 		g, err := client.GetGroup(ctx, group)
 		if err != nil {
-			a.warn("group %s: %v", group, err)
+			missing = append(missing, render.Problem{Target: "group " + group, Message: err.Error()})
 			continue
 		}
 		missing = append(missing, targetProblems(g.Errors)...)
@@ -191,7 +194,7 @@ func newMqadminGetConsumerConfig(a *app) *cobra.Command {
 // apacheGroupFields are the fields of a group's configuration, in Apache's order.
 func apacheGroupFields(c *remoting.SubscriptionGroupConfig) [][2]string {
 	attributes := make([]string, 0, len(c.Attributes))
-	for _, k := range unique(keysOf(c.Attributes)) {
+	for _, k := range slices.Sorted(maps.Keys(c.Attributes)) {
 		attributes = append(attributes, k+"="+c.Attributes[k])
 	}
 	subscriptions := ""
@@ -222,14 +225,6 @@ func apacheGroupFields(c *remoting.SubscriptionGroupConfig) [][2]string {
 		{"subscriptionDataSet", subscriptions},
 		{"attributes", "{" + strings.Join(attributes, ", ") + "}"},
 	}
-}
-
-func keysOf(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	return keys
 }
 
 // orNull is a pointer's value as text, null where there is none.

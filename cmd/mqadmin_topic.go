@@ -14,6 +14,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/fastjson"
+	"mqx/internal/render"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -69,7 +70,7 @@ func (a *app) mqadminTopicsByCluster(ctx context.Context, client *admin.Client, 
 			missing = append(missing, targetProblems(errs)...)
 		}
 		if err != nil {
-			a.warn("topic %s: %v", n, err)
+			missing = append(missing, render.Problem{Target: "topic " + n, Message: err.Error()})
 		}
 		if len(groups) == 0 {
 			groups = []string{""}

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,7 +121,7 @@ func (a *app) readPlan(path string) (*planFile, error) {
 	} else {
 		data, err = userfile.Read(path, maxPlanBytes)
 	}
-	if os.IsNotExist(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usagef("cannot open plan %q: it is not there", path).try("the FILE of --plan-out")
 	}
 	if err != nil {

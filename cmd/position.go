@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -42,15 +43,19 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, usagef("cannot read time %q: it is none of the forms of a time", text).try("mqx help positions")
 }
 
+// longestDuration is the longest that is told in days or weeks.
+const longestDuration = 36500 * 24 * time.Hour
+
 // parseDuration is time.ParseDuration with days (d) and weeks (w).
 func parseDuration(text string) (time.Duration, error) {
 	for suffix, unit := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
 		if n, ok := strings.CutSuffix(text, suffix); ok {
-			days, err := strconv.ParseFloat(n, 64)
-			if err != nil || days < 0 || days > 36500 {
+			count, err := strconv.ParseFloat(n, 64)
+			d := count * float64(unit)
+			if err != nil || math.IsNaN(d) || d < 0 || d > float64(longestDuration) {
 				return 0, fmt.Errorf("%q is no duration", text)
 			}
-			return time.Duration(days * float64(unit)), nil
+			return time.Duration(d), nil
 		}
 	}
 	d, err := time.ParseDuration(text)
@@ -116,7 +121,7 @@ func parseSize(text string) (int64, error) {
 		}
 	}
 	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || n < 0 || n*unit > 1<<62 {
+	if err != nil || math.IsNaN(n) || n < 0 || n*unit > 1<<62 {
 		return 0, usagef("cannot read size %q: it is no number with a unit", text).try("4KiB")
 	}
 	return int64(n * unit), nil

@@ -31,7 +31,7 @@ func TestParseTime(t *testing.T) {
 			t.Errorf("parseTime(%q) = %v, %v; want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "yesterday", "-", "-5", "--5m", "12345", "2026-13-01", "-1x", "-1e9d"} {
+	for _, text := range []string{"", "yesterday", "-", "-5", "--5m", "12345", "2026-13-01", "-1x", "-1e9d", "-nand", "-36500w"} {
 		if got, err := parseTime(text, now); err == nil {
 			t.Errorf("parseTime(%q) = %v, want an error", text, got)
 		} else if f, ok := errors.AsType[*Failure](err); !ok || f.Code != ExitUsage {
@@ -77,7 +77,7 @@ func TestParseSize(t *testing.T) {
 			t.Errorf("parseSize(%q) = %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "KiB", "-1", "1XB", "9e99GiB", "4 k"} {
+	for _, text := range []string{"", "KiB", "-1", "1XB", "9e99GiB", "4 k", "nan", "inf", "nanKiB"} {
 		if got, err := parseSize(text); err == nil {
 			t.Errorf("parseSize(%q) = %d, want an error", text, got)
 		}

@@ -161,15 +161,8 @@ func runUndoList(a *app, o *undoOptions) error {
 	}
 	list, broken := j.List()
 	for _, e := range list {
-		namesrv, clusters := e.NameServers, e.Clusters
-		if namesrv == nil {
-			namesrv = []string{}
-		}
-		if clusters == nil {
-			clusters = []string{}
-		}
-		err := w.Row(e.ID, e.Time, orUnknown(e.Context), clusters, e.Kind, e.Object, e.Final == "" && e.Undone.IsZero(), e.Undone,
-			e.Change, orUnknown(e.Final), namesrv)
+		err := w.Row(e.ID, e.Time, orUnknown(e.Context), listOf(e.Clusters), e.Kind, e.Object, e.Final == "" && e.Undone.IsZero(), e.Undone,
+			e.Change, orUnknown(e.Final), listOf(e.NameServers))
 		if err != nil {
 			return err
 		}

@@ -56,22 +56,10 @@ func newVersionCmd(a *app) *cobra.Command {
 		Example: "  mqx version\n  mqx version -o name",
 		Args:    exactArgs(),
 		RunE: func(*cobra.Command, []string) error {
-			out, closeOut, err := a.open(o)
-			if err != nil {
-				return err
-			}
-			w, err := a.renderer(out, o, versionSchema, false)
-			if err != nil {
-				return err
-			}
-			v, rev, when := buildVersion()
-			if err := w.Row(v, orUnknown(rev), orUnknown(when), runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH); err != nil {
-				return err
-			}
-			if err := w.Close(); err != nil {
-				return err
-			}
-			return closeOut()
+			return a.printRows(o, versionSchema, func() ([][]any, error) {
+				v, rev, when := buildVersion()
+				return [][]any{{v, orUnknown(rev), orUnknown(when), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}}, nil
+			})
 		},
 	}
 	o.add(c)

@@ -58,6 +58,7 @@ func TestBadFiles(t *testing.T) {
 		"{\n\n\"contexts\":7}":                  "line 3: ",
 		"{\"apiVersion\":\"mqx/v1\",\n\"x\":1}": "line 2: ",
 		`{"apiVersion":"mqx/v1","current":"x"}`: "is not there",
+		"{\"apiVersion\":\"mqx/v1\"}\n\n{\"contexts\":[]}":                                        "line 3: something stands behind",
 		`{"apiVersion":"mqx/v1","contexts":[{"name":"a"},{"name":"a"}]}`:                          "comes twice",
 		`{"apiVersion":"mqx/v1","contexts":[{"name":"a b"}]}`:                                     "cannot use context name",
 		`{"apiVersion":"mqx/v1","contexts":[{"name":"a","accessKey":"env:A"}]}`:                   "belong together",
@@ -118,6 +119,7 @@ func TestMarks(t *testing.T) {
 	f := &File{Contexts: []Context{
 		{Name: "plain", NameServers: []string{"10.0.0.1:9876"}},
 		{Name: "prod", NameServers: []string{"10.0.0.1:9876", "10.0.0.2:9876"}, Protected: true},
+		{Name: "six", NameServers: []string{"[2001:db8::1]:9876"}, ReadOnly: true},
 		{Name: "named", NameServers: []string{"NS.example.com:9876"}, ReadOnly: true},
 	}}
 	hosts := map[string][]string{"ns.example.com": {"10.0.0.3"}, "alias": {"10.0.0.2", "10.9.9.9"}}
@@ -129,6 +131,7 @@ func TestMarks(t *testing.T) {
 		"alias:9877":                  {},
 		"10.0.0.3:9876":               {ReadOnly: "named", Contexts: []string{"named"}},
 		"ns.EXAMPLE.com:9876":         {ReadOnly: "named", Contexts: []string{"named"}},
+		"[2001:DB8:0:0::1]:9876":      {ReadOnly: "six", Contexts: []string{"six"}},
 		"unknown:9876,10.0.0.4:9876":  {},
 	} {
 		if diff := cmp.Diff(want, f.Marks(strings.Split(addrs, ","), resolve)); diff != "" {

@@ -105,6 +105,10 @@ func Parse(data []byte) (*File, error) {
 	if err := d.Decode(f); err != nil {
 		return nil, &FileError{Line: lineOf(data, err), Err: err}
 	}
+	if rest := bytes.TrimSpace(data[d.InputOffset():]); len(rest) > 0 {
+		at := len(data) - len(bytes.TrimLeft(data[d.InputOffset():], " \t\r\n"))
+		return nil, &FileError{Line: 1 + bytes.Count(data[:at], []byte("\n")), Err: errors.New("something stands behind the contexts")}
+	}
 	if err := f.check(); err != nil {
 		return nil, &FileError{Err: err}
 	}

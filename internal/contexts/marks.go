@@ -28,8 +28,12 @@ func (f *File) Marks(addrs []string, resolve func(host string) []string) Marks {
 				host, port = addr, ""
 			}
 			host = strings.ToLower(host)
+			ip := net.ParseIP(host)
+			if ip != nil {
+				host = ip.String() // an address can be written in several ways
+			}
 			out = append(out, net.JoinHostPort(host, port))
-			if !deep || net.ParseIP(host) != nil {
+			if !deep || ip != nil {
 				continue
 			}
 			ips, asked := known[host]
