@@ -65,10 +65,6 @@ func TestTransactionCrash(t *testing.T) {
 	for range rounds {
 		l.start()
 		l.round(time.Duration(2500+r.IntN(1500)) * time.Millisecond)
-		l.mu.Lock()
-		l.deaths = append(l.deaths, time.Now())
-		l.mu.Unlock()
-		l.broker.kill()
 	}
 	l.start()
 	l.judge()
@@ -125,23 +121,34 @@ func (l *txLife) call(code int32, head any, body []byte) *remoting.Command {
 	return resp
 }
 
-// round begins transactions, and ends those that are to end at once.
+// round begins transactions, ends those that are to end at once, and kills the
+// broker meanwhile.
 func (l *txLife) round(d time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
+	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
+	round := len(l.deaths)
 	for sender := range 3 {
 		work.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				l.begin(fmt.Sprintf("%s %d-%d-%d", txKinds[i%len(txKinds)], len(l.deaths), sender, i))
+			for i := 0; ctx.Err() == nil && l.begin(fmt.Sprintf("%s %d-%d-%d", txKinds[i%len(txKinds)], round, sender, i)); i++ {
 				time.Sleep(3 * time.Millisecond)
 			}
 		})
 	}
+	select {
+	case <-l.broker.done:
+		l.t.Errorf("the broker ended by itself:\n%s", tail(l.broker.log, 20))
+	case <-time.After(d):
+	}
+	l.broker.kill()
+	l.mu.Lock()
+	l.deaths = append(l.deaths, time.Now())
+	l.mu.Unlock()
+	cancel()
 	work.Wait()
 }
 
-func (l *txLife) begin(body string) {
+// begin reports whether the broker answered.
+func (l *txLife) begin(body string) bool {
 	kind, _, _ := strings.Cut(body, " ")
 	x := &tx{now: kind[:1], later: kind[2:]}
 	l.mu.Lock()
@@ -157,23 +164,23 @@ func (l *txLife) begin(body string) {
 		SysFlag: message.TransactionPrepared, Properties: string(props),
 	}, []byte(body))
 	if resp == nil || resp.Code != remoting.RespSuccess {
-		return
+		return resp != nil
 	}
 	_, phys, err := message.ParseOffsetID(resp.Fields.String("msgId"))
 	off, ok, _ := resp.Fields.Int64("queueOffset")
 	if err != nil || !ok {
 		l.t.Errorf("answer to a half message: %v", resp.Fields)
-		return
+		return false
 	}
 	l.mu.Lock()
 	x.stored = true
 	l.mu.Unlock()
 	if x.now == "u" {
-		return
+		return true
 	}
 	resp = l.call(remoting.ReqEndTransaction, l.end(x, x.now, remoting.EndTransactionHeader{TranStateTableOffset: off, CommitLogOffset: phys, MsgID: key}), nil)
 	if resp == nil {
-		return
+		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,6 +189,7 @@ func (l *txLife) begin(body string) {
 	} else if len(x.asked) == 0 { // a check may have been first, with another answer
 		l.t.Errorf("%s: the end is answered %d %s", body, resp.Code, resp.Remark)
 	}
+	return true
 }
 
 // end completes the header of an end, and notes a commit.
