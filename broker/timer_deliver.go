@@ -15,7 +15,7 @@ import (
 // deliverSlot stores the messages of a slot that is due, but for those that are cancelled. It reports false when it has to
 // be done again, from where it stopped.
 func (s *timerService) deliverSlot(ctx context.Context, slotMs int64) bool {
-	s.delivering = true
+	s.delivering, s.slotMs = true, slotMs
 	defer func() { s.delivering = false }()
 	slot, err := s.t.OpenSlot(slotMs)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *timerService) readEntries(chunk []store.TimerEntry, cancelled map[strin
 			s.passOver(e.Phys, timerEntryError(e, err))
 			continue
 		}
-		if cancelled != nil && w.Key != nil && cancelled[store.TimerDeleteKey(string(w.Topic), string(w.Key), s.conf().AppendTopicForDeleteKey)] {
+		if s.isCancelled(cancelled, &w) {
 			s.t.Count(s.name(w.Topic), -1, s.nowMs())
 			s.rates.dequeued.Add(1)
 			continue

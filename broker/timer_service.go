@@ -55,6 +55,7 @@ type timerService struct {
 	props      []byte
 	revoked    []string // topics of the cancellations of the slot being delivered
 	delivering bool
+	slotMs     int64 // of the slot being delivered
 	need       int64 // end of the newest copy in the log
 	rates      timerRates
 }
@@ -263,6 +264,9 @@ func (s *timerService) takeUpAll(ctx context.Context) bool {
 	if s.conf().TimerStopEnqueue {
 		return true
 	}
+	if s.delivering && s.nowMs() < s.slotMs {
+		return true // the clock was set back: what has come goes into slots that can be used when this one is done
+	}
 	s.correct()
 	to := s.st.MaxOffset(message.TopicTimer, 0)
 	for s.t.Offset() < to && ctx.Err() == nil {
@@ -368,15 +372,20 @@ func (s *timerService) passOver(phys int64, err error) {
 	s.quiet.Warn("a timer message cannot be delivered and is passed over; its record stays in the log", "phys_offset", phys, "error", err)
 }
 
-// keepDue leaves those of s.from that are due, but for cancellations, which come too late.
+// keepDue leaves those of s.from that are due, but for cancellations and what they cancel.
 func (s *timerService) keepDue() {
+	var cancelled map[string]bool
+	for i := range s.from {
+		if f := &s.from[i]; s.items[i].Due && f.waiting.Cancels != nil {
+			if cancelled == nil {
+				cancelled = map[string]bool{}
+			}
+			cancelled[string(f.waiting.Cancels)] = true
+		}
+	}
 	kept := s.from[:0]
 	for i, f := range s.from {
-		if !s.items[i].Due {
-			continue
-		}
-		if f.waiting.Cancels != nil {
-			s.quiet.Warn("a cancellation came after its message was due", "phys_offset", s.items[i].Phys)
+		if !s.items[i].Due || f.waiting.Cancels != nil || s.isCancelled(cancelled, &f.waiting) {
 			continue
 		}
 		f.entry.Phys, f.entry.Size, f.entry.TopicHash = s.items[i].Phys, s.items[i].Size, s.items[i].TopicHash
@@ -384,6 +393,11 @@ func (s *timerService) keepDue() {
 	}
 	clear(s.from[len(kept):])
 	s.from = kept
+}
+
+// isCancelled reports whether a message is one of those that are cancelled by their keys.
+func (s *timerService) isCancelled(keys map[string]bool, w *store.TimerWaiting) bool {
+	return keys != nil && w.Key != nil && keys[store.TimerDeleteKey(string(w.Topic), string(w.Key), s.conf().AppendTopicForDeleteKey)]
 }
 
 // note writes down the progress for after a kill.

@@ -42,7 +42,9 @@ func (r *running) reach(ck *clock.Manual, step time.Duration, topic string, q in
 		if r.store.MaxOffset(topic, q) >= int64(n) {
 			return true
 		}
-		ck.Advance(step)
+		if t := r.timers.t; t.ReadTime() >= t.Rules().Floor(ck.Now().UnixMilli()) { // else it has not come to what is due now
+			ck.Advance(step)
+		}
 		r.poke()
 		return false
 	})

@@ -122,8 +122,14 @@ func (w *world) takeUp() {
 		items = append(items, Item{Phys: m.phys, Size: 100, Out: m.out, Topic: "T", TopicHash: 1, Delete: m.cancels != ""})
 	}
 	w.tm.Judge(items, w.now)
+	late := map[string]bool{}
 	for k, it := range items {
-		if it.Due && !it.Delete {
+		if it.Due && it.Delete {
+			late[w.log[ids[from:][k]].cancels] = true
+		}
+	}
+	for k, it := range items {
+		if it.Due && !it.Delete && !late[w.log[ids[from:][k]].key] {
 			w.deliver(ids[from:][k])
 		}
 	}

@@ -103,7 +103,8 @@ func metricsPath(root string) string    { return filepath.Join(root, "config", "
 func progressPath(root string) string   { return filepath.Join(root, "mqx", "timer-progress") }
 
 // Judge marks the messages that need not be put in: those that may be delivered at once (Due), and those that were put in
-// before the process ended (Known).
+// before the process ended (Known). A cancellation that is due still counts for the due messages that it is judged with: both come
+// so late when the clock was set back and forward again meanwhile.
 func (t *Timer) Judge(items []Item, nowMs int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,29 +117,6 @@ func (t *Timer) Judge(items []Item, nowMs int64) {
 		it.Known = k < len(t.known) && t.known[k] == it.Phys
 		// While its slot is still to be read it goes there: cancellations of it do too.
 		it.Due = !it.Known && t.cfg.Rules.Due(it.Out, nowMs) && it.Out < t.oldest()
-	}
-	t.meet(items)
-}
-
-// meet lets due messages for which there are cancellations go into a slot with them. A cancellation can only be as late as this
-// when the clock was set back while the message and the cancellation came, and forward again.
-func (t *Timer) meet(items []Item) {
-	var cancelled map[int64]bool
-	for i := range items {
-		if it := &items[i]; it.Due && it.Delete {
-			if cancelled == nil {
-				cancelled = map[int64]bool{}
-			}
-			cancelled[it.Out] = true
-		}
-	}
-	if cancelled == nil {
-		return
-	}
-	for i := range items {
-		if it := &items[i]; cancelled[it.Out] {
-			it.Due = false
-		}
 	}
 }
 
