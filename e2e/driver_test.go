@@ -144,6 +144,8 @@ type sent struct {
 	Broker      string `json:"broker"`
 	QueueID     int    `json:"queueId"`
 	QueueOffset int64  `json:"queueOffset"`
+	// RecallHandle is what a timer message can be taken back with.
+	RecallHandle string `json:"recallHandle"`
 }
 
 // incoming is a message as a client received it.

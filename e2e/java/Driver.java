@@ -98,6 +98,8 @@ public final class Driver {
                 return null;
             case "pull":
                 return pull(q);
+            case "recall":
+                return producer(q.getString("namesrv"), null).recallMessage(q.getString("topic"), q.getString("handle"));
             case "sendToRetry":
                 return sendToRetry(q);
             case "admin":
@@ -267,6 +269,7 @@ public final class Driver {
         o.put("broker", r.getMessageQueue().getBrokerName());
         o.put("queueId", r.getMessageQueue().getQueueId());
         o.put("queueOffset", r.getQueueOffset());
+        o.put("recallHandle", r.getRecallHandle());
         return o;
     }
 
