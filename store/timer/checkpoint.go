@@ -89,8 +89,10 @@ func readHead(fsys vfs.FS, path string, n int) ([]byte, error) {
 	return b[:got], errors.Join(err, f.Close())
 }
 
-// progress is how far the timer has come as of now, in a file of mqx's own beside the checkpoint. It is written often and
-// seldom synced: after a killed process it spares repetitions. It holds only beside the checkpoint that it was written with, for
+// progress is how far the timer has come as of now, in a file of mqx's own beside the checkpoint. It is written often, without a
+// sync, at notedAt, and at durableAt when a flush has to say more than the checkpoint can: a power failure that brings forth a
+// newer one of the first kind, for which the commit log is too short, leaves the other one. After a killed process it spares
+// repetitions. It holds only beside the checkpoint that it was written with, for
 // a commit log that reaches to need, and a timer log that reaches to logEnd.
 type progress struct {
 	readTime    int64 // the oldest slot that has not been passed
@@ -106,6 +108,10 @@ type progress struct {
 const (
 	progressMagic = 0x6d717875 // "mqxu"
 	progressSize  = 4 + 5*8 + 2*4 + 4
+
+	durableAt     = 0
+	notedAt       = 4096 // a page of its own
+	progressBytes = notedAt + progressSize
 )
 
 // sum identifies a checkpoint.
@@ -131,6 +137,17 @@ func decodeProgress(b []byte) (p progress, ok bool) {
 	}
 	p.with = [2]uint32{be.Uint32(b[progressSize-12:]), be.Uint32(b[progressSize-8:])}
 	return p, p.readTime >= 0 && p.slotPos >= NoPos && p.queueOffset >= 0 && p.need >= 0 && p.logEnd >= 0
+}
+
+// after reports whether p is newer than q, which was written beside the same checkpoint.
+func (p *progress) after(q *progress) bool {
+	if p.readTime != q.readTime {
+		return p.readTime > q.readTime
+	}
+	if p.slotPos != q.slotPos {
+		return p.slotPos > q.slotPos
+	}
+	return p.queueOffset > q.queueOffset
 }
 
 // openSized opens a file for writing in place, making it durably with a length when it is missing or shorter.

@@ -30,11 +30,17 @@ func (t *Timer) note() error {
 	if t.progF == nil || t.turned {
 		return nil // the files have to know of the turn first
 	}
+	return t.writeProgress(notedAt)
+}
+
+func (t *Timer) writeProgress(at ...int64) error {
 	t.mu.Lock()
 	p := t.progress()
 	t.mu.Unlock()
-	if _, err := t.progF.WriteAt(p.append(nil), 0); err != nil {
-		return fmt.Errorf("cannot note progress of timer: %w", err)
+	for _, off := range at {
+		if _, err := t.progF.WriteAt(p.append(nil), off); err != nil {
+			return fmt.Errorf("cannot note progress of timer: %w", err)
+		}
 	}
 	return nil
 }
@@ -47,17 +53,22 @@ func (t *Timer) noteWith(now, next uint32) error {
 	return t.note()
 }
 
-// settled is noteWith when the files know of a turn. sync makes it durable.
-func (t *Timer) settled(sum uint32, turned, sync bool) error {
+// settled is noteWith when the files know of a turn. The copies stored for the progress s are durable; when durable is set, it
+// becomes so too.
+func (t *Timer) settled(s *step, sum uint32, durable bool) error {
 	t.noting.Lock()
 	t.with = [2]uint32{sum, sum}
-	t.turned = t.turned && !turned
+	t.turned = t.turned && !s.turned
 	err := t.note()
 	t.noting.Unlock()
-	if err != nil || !sync {
+	if err != nil || !durable {
 		return err
 	}
-	return t.progF.Sync() // nothing closes it: a flush runs
+	s.with = [2]uint32{sum, sum}
+	if _, err := t.progF.WriteAt(s.progress.append(nil), durableAt); err != nil { // nothing closes it: a flush runs
+		return fmt.Errorf("cannot note progress of timer: %w", err)
+	}
+	return t.progF.Sync()
 }
 
 // Flush makes durable how far the timer has come: the commit log first, by flushLog, which gets the position it must
@@ -170,7 +181,7 @@ func (t *Timer) flush(s *step, flushLog func(int64) error) error {
 		return err
 	}
 	// The checkpoint cannot say how far a slot has been delivered.
-	return t.settled(next.sum(), s.turned, s.turned || s.orderly || s.slotPos != NoPos)
+	return t.settled(s, next.sum(), s.turned || s.orderly || s.slotPos != NoPos)
 }
 
 // flushWheel makes the slots durable.

@@ -79,17 +79,13 @@ func (t *Timer) load(o Origin) error {
 		read = max(0, t.cfg.Rules.Floor(o.NowMs)-7*dayMs*t.cfg.Rules.PrecisionMs/1000+blankSlots*t.cfg.Rules.PrecisionMs)
 	}
 	t.offset = min(ckpt.QueueOffset, max(ckpt.MasterQueueOffset, 0))
-	if p, ok, err := readProgress(fsys, root); err != nil {
+	noted, err := t.readProgress(o.LogEnd)
+	if err != nil {
 		return err
-	} else if ok && slices.Contains(p.with[:], ckpt.sum()) && p.need <= o.LogEnd {
-		whole, err := t.log.reaches(ckpt.LogFlushed, p.logEnd)
-		if err != nil {
-			return err
-		}
-		if whole {
-			known = true
-			read, t.slotPos, t.offset, t.need = p.readTime, p.slotPos, p.queueOffset, p.need
-		}
+	}
+	if p := noted; p != nil {
+		known = true
+		read, t.slotPos, t.offset, t.need = p.readTime, p.slotPos, p.queueOffset, p.need
 	}
 	t.read = t.cfg.Rules.Floor(read)
 	if t.read != read {
@@ -134,7 +130,7 @@ func (t *Timer) openFor(o Origin) error {
 	if t.ckptF, err = openSized(fsys, checkpointPath(root), filepath.Dir(checkpointPath(root)), checkpointBytes); err != nil {
 		return fmt.Errorf("cannot open timer checkpoint: %w", err)
 	}
-	if t.progF, err = openSized(fsys, progressPath(root), filepath.Dir(progressPath(root)), progressSize); err != nil {
+	if t.progF, err = openSized(fsys, progressPath(root), filepath.Dir(progressPath(root)), progressBytes); err != nil {
 		return fmt.Errorf("cannot open timer progress: %w", err)
 	}
 	t.with = [2]uint32{t.ckpt.sum(), t.ckpt.sum()}
@@ -149,9 +145,11 @@ func (t *Timer) renote() error {
 	if t.progF == nil {
 		return nil
 	}
-	err := t.note()
+	var err error
 	if t.turned {
-		_, err = t.progF.WriteAt(make([]byte, progressSize), 0)
+		_, err = t.progF.WriteAt(make([]byte, progressBytes), 0)
+	} else {
+		err = t.writeProgress(durableAt, notedAt)
 	}
 	if err == nil {
 		err = t.progF.Sync()
@@ -162,14 +160,27 @@ func (t *Timer) renote() error {
 	return nil
 }
 
-// readProgress reads the note of mqx's own.
-func readProgress(fsys vfs.FS, root string) (p progress, ok bool, err error) {
-	b, err := readHead(fsys, progressPath(root), progressSize)
+// readProgress reads the note of mqx's own: the newest that holds, nil for none.
+func (t *Timer) readProgress(logEnd int64) (*progress, error) {
+	b, err := readHead(t.cfg.FS, progressPath(t.cfg.Root), progressBytes)
 	if err != nil {
-		return p, false, fmt.Errorf("cannot read timer progress: %w", err)
+		return nil, fmt.Errorf("cannot read timer progress: %w", err)
 	}
-	p, ok = decodeProgress(b)
-	return p, ok, nil
+	var best *progress
+	for _, at := range []int{durableAt, notedAt} {
+		p, ok := decodeProgress(b[min(at, len(b)):])
+		if !ok || !slices.Contains(p.with[:], t.ckpt.sum()) || p.need > logEnd || best != nil && best.after(&p) {
+			continue
+		}
+		whole, err := t.log.reaches(t.ckpt.LogFlushed, p.logEnd)
+		if err != nil {
+			return nil, err
+		}
+		if whole {
+			best = &p
+		}
+	}
+	return best, nil
 }
 
 // reaches reports whether there are units without a gap from one position to another.
