@@ -153,8 +153,8 @@ func TestRetriesUntilDeadLetter(t *testing.T) {
 	}
 }
 
-// One make leaves delayed messages in flight, the other delivers them: each
-// once, none of them early.
+// One make leaves delayed messages and retries in flight, the other delivers
+// them: each once, none of them early.
 func TestDelayedMessagesChangeHands(t *testing.T) {
 	t.Parallel()
 	for name, makes := range map[string][2]func(*testing.T, brokerSpec) *process{
@@ -170,6 +170,7 @@ func TestDelayedMessagesChangeHands(t *testing.T) {
 			first.cleanup(t)
 			waitRegistered(t, namesrv)
 			createTopic(t, namesrv, topic, 1)
+			retries := leaveRetries(t, namesrv, loopback(spec.port))
 			p := goProducer(t, namesrv)
 			want := map[string]int{}
 			var sentAt time.Time
@@ -211,6 +212,7 @@ func TestDelayedMessagesChangeHands(t *testing.T) {
 			if !maps.Equal(want, got) {
 				t.Errorf("delivered %v", got)
 			}
+			retries.takeOver(t)
 		})
 	}
 }

@@ -429,78 +429,80 @@ func TestOldJavaClient(t *testing.T) {
 	})
 }
 
-// One make leaves retries in flight and a dead letter, the other delivers them once, not early, with their counts and
-// origin, and goes on until the dead letters.
-func TestRetriesChangeHands(t *testing.T) {
-	t.Parallel()
-	for name, makes := range map[string][2]func(*testing.T, brokerSpec) *process{
-		"mqx leaves them": {mqxBroker, apacheBroker}, "Apache leaves them": {apacheBroker, mqxBroker},
-	} {
-		t.Run(name, func(t *testing.T) {
-			nsPort := freePort(t)
-			namesrv := loopback(nsPort)
-			mqxNameserver(t, nsPort).cleanup(t)
-			spec := brokerSpec{port: freePort(t), namesrv: namesrv, store: filepath.Join(testDir(t, "handover"), "store"), extra: []string{"messageDelayLevel=1s 20s"}}
-			const topic, group = "E2E_RETRY_HANDS", "GID_retry_hands"
-			const retryTopic, deadTopic = "%RETRY%" + group, "%DLQ%" + group
-			first := makes[0](t, spec)
-			first.cleanup(t)
-			waitRegistered(t, namesrv)
-			createTopic(t, namesrv, topic, 1)
-			out := numbered("hands", 5)
-			origins := map[string]string{}
-			for i, r := range sharedDriver(t).send(t, namesrv, topic, "sync", out, nil) {
-				origins[out[i].Body] = r.OffsetMsgID
-			}
-			back := func(m incoming, level int32, most remoting.Opt[int32]) {
-				h := &remoting.ConsumerSendMsgBackHeader{Offset: m.PhysicalOffset, Group: group, OriginTopic: topic, DelayLevel: level, MaxReconsumeTimes: most}
-				if resp := rawCall(t, loopback(spec.port), remoting.ReqConsumerSendMsgBack, h, nil); resp.Code != 0 {
-					t.Fatalf("send-back: %d %s", resp.Code, resp.Remark)
-				}
-			}
-			come := func(topic string, n int) (got []incoming) {
-				waitTopic(t, namesrv, topic)
-				waitFor(t, arrival+30*time.Second, topic, func() (bool, string) {
-					got = sharedDriver(t).pull(t, namesrv, topic, "")
-					return len(got) >= n, fmt.Sprintf("%d of %d", len(got), n)
-				})
-				return got
-			}
-			sentAt := time.Now()
-			for i, m := range come(topic, len(out)) {
-				back(m, []int32{2, -1}[i/4], remoting.Opt[int32]{}) // the last one is dead at once
-			}
-			if why := missing(out[4:], come(deadTopic, 1)); why != "" {
-				t.Errorf("the first dead letter: %s", why)
-			}
-			if err := first.stop(t, stopLimit); err != nil && strings.HasPrefix(first.name, "mqx") {
-				t.Fatal(err)
-			}
-			waitGone(t, namesrv)
-			makes[1](t, spec).cleanup(t)
-			waitRegistered(t, namesrv)
-			retried := come(retryTopic, 4)
-			if why := missing(out[:4], retried); why != "" {
-				t.Errorf("retries: %s", why)
-			}
-			for _, m := range retried {
-				if early := sentAt.Add(20 * time.Second).Sub(time.UnixMilli(m.StoreTimestamp)); early > 0 {
-					t.Errorf("%q came %v early", m.Body, early)
-				}
-				if m.Times != 1 {
-					t.Errorf("%q came with count %d", m.Body, m.Times)
-				}
-				back(m, 0, remoting.Some(int32(1)))
-			}
-			dead := come(deadTopic, 5)
-			if why := missing(out, dead); why != "" {
-				t.Errorf("dead letters: %s", why)
-			}
-			for _, m := range append(dead, retried...) {
-				if m.Properties["ORIGIN_MESSAGE_ID"] != origins[string(m.Body)] || m.Properties["RETRY_TOPIC"] != topic || m.Times < 1 {
-					t.Errorf("%q, count %d: %v", m.Body, m.Times, m.Properties)
-				}
-			}
-		})
+// handedRetries are retries in flight and a dead letter that one make leaves in its store; see TestDelayedMessagesChangeHands.
+type handedRetries struct {
+	namesrv, broker string
+	out             []outgoing
+	origins         map[string]string // first ids by body
+	sentAt          time.Time
+}
+
+const (
+	handedTopic = "E2E_RETRY_HANDS"
+	handedGroup = "GID_retry_hands"
+	handedLevel = 2 // of 20 s
+)
+
+func (h *handedRetries) back(t *testing.T, m incoming, level int32, most remoting.Opt[int32]) {
+	t.Helper()
+	head := &remoting.ConsumerSendMsgBackHeader{Offset: m.PhysicalOffset, Group: handedGroup, OriginTopic: handedTopic, DelayLevel: level, MaxReconsumeTimes: most}
+	if resp := rawCall(t, h.broker, remoting.ReqConsumerSendMsgBack, head, nil); resp.Code != 0 {
+		t.Fatalf("send-back: %d %s", resp.Code, resp.Remark)
+	}
+}
+
+func (h *handedRetries) come(t *testing.T, topic string, n int) (got []incoming) {
+	t.Helper()
+	waitTopic(t, h.namesrv, topic)
+	waitFor(t, arrival+30*time.Second, topic, func() (bool, string) {
+		got = sharedDriver(t).pull(t, h.namesrv, topic, "")
+		return len(got) >= n, fmt.Sprintf("%d of %d", len(got), n)
+	})
+	return got
+}
+
+// leaveRetries sends messages back: four for later, one to the dead letters.
+func leaveRetries(t *testing.T, namesrv, broker string) *handedRetries {
+	t.Helper()
+	h := &handedRetries{namesrv: namesrv, broker: broker, out: numbered("hands", 5), origins: map[string]string{}}
+	createTopic(t, namesrv, handedTopic, 1)
+	for i, r := range sharedDriver(t).send(t, namesrv, handedTopic, "sync", h.out, nil) {
+		h.origins[h.out[i].Body] = r.OffsetMsgID
+	}
+	h.sentAt = time.Now()
+	for i, m := range h.come(t, handedTopic, len(h.out)) {
+		h.back(t, m, []int32{handedLevel, -1}[i/4], remoting.Opt[int32]{})
+	}
+	if why := missing(h.out[4:], h.come(t, message.DLQTopic(handedGroup), 1)); why != "" {
+		t.Errorf("the first dead letter: %s", why)
+	}
+	return h
+}
+
+// takeOver: the other make delivers the retries once, not early, with their counts and origin, and goes on until the
+// dead letters.
+func (h *handedRetries) takeOver(t *testing.T) {
+	t.Helper()
+	retried := h.come(t, message.RetryTopic(handedGroup), 4)
+	if why := missing(h.out[:4], retried); why != "" {
+		t.Errorf("retries: %s", why)
+	}
+	for _, m := range retried {
+		if early := h.sentAt.Add(20 * time.Second).Sub(time.UnixMilli(m.StoreTimestamp)); early > 0 {
+			t.Errorf("%q came %v early", m.Body, early)
+		}
+		if m.Times != 1 {
+			t.Errorf("%q came with count %d", m.Body, m.Times)
+		}
+		h.back(t, m, 0, remoting.Some(int32(1)))
+	}
+	dead := h.come(t, message.DLQTopic(handedGroup), 5)
+	if why := missing(h.out, dead); why != "" {
+		t.Errorf("dead letters: %s", why)
+	}
+	for _, m := range append(dead, retried...) {
+		if m.Properties["ORIGIN_MESSAGE_ID"] != h.origins[string(m.Body)] || m.Properties["RETRY_TOPIC"] != handedTopic || m.Times < 1 {
+			t.Errorf("%q, count %d: %v", m.Body, m.Times, m.Properties)
+		}
 	}
 }

@@ -308,12 +308,20 @@ func (l *txLife) settle() {
 
 // read takes everything that was delivered.
 func (l *txLife) read() {
-	for next := int64(0); ; {
+	next, most := int64(0), int64(-1)
+	for deadline := time.Now().Add(time.Minute); next != most; {
+		if time.Now().After(deadline) {
+			l.t.Fatalf("%d of %d messages could be read", next, most)
+		}
+		if resp := l.call(remoting.ReqGetMaxOffset, &remoting.GetMaxOffsetHeader{Topic: "Tx"}, nil); resp != nil && resp.Code == remoting.RespSuccess {
+			most, _, _ = resp.Fields.Int64("offset")
+		}
 		resp := l.call(remoting.ReqPullMessage, &remoting.PullMessageHeader{
 			ConsumerGroup: "G", Topic: "Tx", QueueOffset: next, MaxMsgNums: 32, SysFlag: 4, Subscription: "*", ExpressionType: "TAG",
 		}, nil)
 		if resp == nil || resp.Code != remoting.RespSuccess {
-			return
+			time.Sleep(50 * time.Millisecond) // a busy machine
+			continue
 		}
 		for b := resp.Body; len(b) > 0; {
 			rec, err := message.DecodeRecord(b, message.DecodeOptions{VerifyBodyCRC: true})

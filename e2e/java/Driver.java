@@ -285,12 +285,18 @@ public final class Driver {
         o.put("tag", m.getTags());
         o.put("keys", m.getKeys());
         o.put("times", m.getReconsumeTimes());
-        o.put("at", System.currentTimeMillis());
         o.put("bornTimestamp", m.getBornTimestamp());
         o.put("storeTimestamp", m.getStoreTimestamp());
         JSONObject properties = new JSONObject();
         properties.putAll(m.getProperties());
         o.put("properties", properties);
+        return o;
+    }
+
+    /** What a push consumer got, and when. */
+    private static JSONObject arrived(MessageExt m) {
+        JSONObject o = received(m);
+        o.put("at", System.currentTimeMillis());
         return o;
     }
 

@@ -187,10 +187,16 @@ public final class Client49 {
         o.put("tag", m.getTags());
         o.put("keys", m.getKeys());
         o.put("times", m.getReconsumeTimes());
-        o.put("at", System.currentTimeMillis());
         o.put("bornTimestamp", m.getBornTimestamp());
         o.put("storeTimestamp", m.getStoreTimestamp());
         o.put("properties", new JSONObject(new java.util.HashMap<String, Object>(m.getProperties())));
+        return o;
+    }
+
+    /** What a push consumer got, and when. */
+    private static JSONObject arrived(MessageExt m) {
+        JSONObject o = received(m);
+        o.put("at", System.currentTimeMillis());
         return o;
     }
 
@@ -217,12 +223,12 @@ public final class Client49 {
         GOT.put(q.getString("id"), got);
         if (q.getBooleanValue("orderly")) {
             c.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
-                messages.forEach(m -> got.add(received(m)));
+                messages.forEach(m -> got.add(arrived(m)));
                 return messages.get(0).getReconsumeTimes() < failTimes ? ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT : ConsumeOrderlyStatus.SUCCESS;
             });
         } else {
             c.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
-                messages.forEach(m -> got.add(received(m)));
+                messages.forEach(m -> got.add(arrived(m)));
                 return messages.get(0).getReconsumeTimes() < failTimes ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             });
         }
