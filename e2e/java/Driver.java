@@ -382,7 +382,7 @@ public final class Driver {
         if (q.getBooleanValue("orderly")) {
             c.registerMessageListener((MessageListenerOrderly) (messages, context) -> {
                 for (MessageExt m : messages) {
-                    p.add(received(m));
+                    p.add(arrived(m));
                     pause(q.getLongValue("slow"));
                 }
                 return messages.get(0).getReconsumeTimes() < failTimes ? ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT : ConsumeOrderlyStatus.SUCCESS;
@@ -390,7 +390,7 @@ public final class Driver {
         } else {
             c.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 for (MessageExt m : messages) {
-                    p.add(received(m));
+                    p.add(arrived(m));
                 }
                 if (q.getBooleanValue("hang")) {
                     sleepLong();
