@@ -190,6 +190,10 @@ func (b *Broker) handleSearchOffset(r *server.Request) {
 	if !header(r, &h) {
 		return
 	}
+	if h.LiteTopic != "" {
+		r.Reply(remoting.RespInvalidParameter, "liteTopic["+h.LiteTopic+"]: "+noLite)
+		return
+	}
 	side := store.Lower
 	if h.BoundaryType == remoting.BoundaryUpper {
 		side = store.Upper

@@ -248,6 +248,10 @@ func (s *popService) revivePut(r revival) (*store.Put, error) {
 		s.lost(r, "another message lies there")
 		return nil, nil
 	}
+	if v.StoreTimestamp() > r.ck.PopTime && s.b.store.WasDeleted(r.ck.Topic) {
+		s.lost(r, "the topic was made anew, and a later message lies there")
+		return nil, nil
+	}
 	tp, err := s.retryTopic(r.ck)
 	if err != nil {
 		return nil, err

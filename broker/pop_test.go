@@ -505,6 +505,42 @@ func TestPopOfARecreatedTopic(t *testing.T) {
 }
 
 // N076: group and topic that together are longer than an ordinary topic name.
+// N071: the same when the broker was stopped meanwhile and remembers no deletion.
+func TestPopOfARecreatedTopicAfterAStop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	config := func() Config {
+		cfg := testConfig(dir)
+		cfg.ReviveEvery = 20 * time.Millisecond
+		return cfg
+	}
+	p := popping{start(t, config())}
+	p.createTopic("T", 1)
+	for i := range 3 {
+		p.send("T", 0, "", fmt.Sprint("old", i))
+	}
+	h := popHeader("G", "T", 0)
+	h.InvisibleTime = 3000
+	if got := p.pop(h); len(got) != 3 {
+		t.Fatal(len(got))
+	}
+	p.ok(remoting.ReqDeleteTopicInBroker, &remoting.DeleteTopicHeader{Topic: "T"}, nil)
+	p.createTopic("T", 1)
+	for i := range 3 {
+		p.send("T", 0, "", fmt.Sprint("new", i))
+	}
+	p.stop()
+	p = popping{start(t, config())}
+	waitFor(t, "the old checkpoint", func() bool { return p.pops.revived.gone.Load() >= 3 })
+	var got []string
+	for range 3 {
+		got = append(got, bodies(p.pop(popHeader("G", "T", -1)))...)
+	}
+	if slices.Sort(got); !slices.Equal(got, []string{"new0", "new1", "new2"}) {
+		t.Errorf("popped %v", got)
+	}
+}
+
 func TestPopWithLongNames(t *testing.T) {
 	t.Parallel()
 	group, topic := strings.Repeat("g", 120), strings.Repeat("t", 127)

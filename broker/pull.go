@@ -141,6 +141,9 @@ func (b *Broker) checkPull(c *pullContext, r *server.Request) *pullRefused {
 	if !readable(int32(b.cfg().BrokerPermission)) {
 		return refusePull(remoting.RespNoPermission, forbiddenByBroker, "the broker[%s] pulling message is forbidden", b.at().IP)
 	}
+	if len(h.LiteTopic) > 0 {
+		return refusePull(remoting.RespInvalidParameter, 0, "liteTopic[%s]: %s", h.LiteTopic, noLite)
+	}
 	if c.group = b.groups.GetBytes(h.ConsumerGroup); c.group == nil {
 		if c.group = b.groups.FindOrCreate(string(h.ConsumerGroup)); c.group == nil {
 			return refusePull(remoting.RespSubscriptionGroupNotExist, 0, "subscription group [%s] does not exist, \n%s", h.ConsumerGroup, faq)

@@ -19,6 +19,16 @@ func TestRefusedRequests(t *testing.T) {
 			t.Errorf("%s: %s %s", remoting.RequestName(code), remoting.ResponseName(resp.Code), resp.Remark)
 		}
 	}
+	// A field that nobody here would honour is refused as well.
+	r.createTopic("T", 1)
+	pull := pullHeaderOf("G", "T", 0, 0)
+	pull.LiteTopic = "lite"
+	search := &remoting.SearchOffsetHeader{Topic: "T", LiteTopic: "lite", Timestamp: 1}
+	for code, header := range map[int32]any{remoting.ReqPullMessage: pull, remoting.ReqLitePullMessage: pull, remoting.ReqSearchOffsetByTimestamp: search} {
+		if resp := r.call(code, header, nil); resp.Code != remoting.RespInvalidParameter || !strings.Contains(resp.Remark, "liteTopic") {
+			t.Errorf("%s: %s %s", remoting.RequestName(code), remoting.ResponseName(resp.Code), resp.Remark)
+		}
+	}
 	r.ok(remoting.ReqPopRollback, nil, nil)
 	if err := os.MkdirAll(filepath.Join(dir, "kvStore", "pop"), 0o755); err != nil {
 		t.Fatal(err)

@@ -178,6 +178,18 @@ func (d *deletedTopics) covers(topic []byte, phys int64) bool {
 	return phys < d.mu.upTo[string(topic)]
 }
 
+// WasDeleted reports whether a topic of this name was deleted and the log may still hold messages of it. It is also true
+// for the one that was made anew since.
+func (s *Store) WasDeleted(topic string) bool {
+	if !s.deleted.some.Load() {
+		return false
+	}
+	s.deleted.mu.RLock()
+	defer s.deleted.mu.RUnlock()
+	_, ok := s.deleted.mu.upTo[topic]
+	return ok
+}
+
 func (d *deletedTopics) add(topic string, upTo int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
