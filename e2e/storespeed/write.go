@@ -18,9 +18,9 @@ import (
 const (
 	topicCount  = 4
 	queueCount  = 4
-	bodyBytes   = 830 // a record of 1 KiB with what is around it
+	bodyBytes   = 910 // a record of about 1070 bytes with what is around it: 10 million are 10 GiB
 	batchSize   = 64
-	keyEvery    = 1000 // of these messages one has its own key text, for find
+	rareEvery   = 100 // of these messages one is of the topic AUDIT
 	reportEvery = 1_000_000
 )
 
@@ -75,7 +75,7 @@ func (b *bench) fill(s *store.Store) error {
 			props = message.AppendProperty(props, message.PropUniqKey, fmt.Sprintf("C000020272F74E0E2F2A95%010X", id))
 			props = message.AppendProperty(props, message.PropTags, []string{"created", "paid", "sent"}[id%3])
 			p.Record = message.Record{
-				Topic: fmt.Appendf(nil, "ORDERS-%d", id%topicCount), QueueID: int32(id / topicCount % queueCount), Body: body[rnd.IntN(256):][:bodyBytes],
+				Topic: []byte(topicOf(id)), QueueID: int32(id / topicCount % queueCount), Body: body[rnd.IntN(256):][:bodyBytes],
 				Properties: props, BornHost: host, StoreHost: host, BornTimestamp: time.Now().UnixMilli(),
 			}
 			p.Err = nil
@@ -100,13 +100,25 @@ func (b *bench) fill(s *store.Store) error {
 	return nil
 }
 
+// topicOf is the topic of a message by its number.
+func topicOf(id int) string {
+	if id%rareEvery == 0 {
+		return "AUDIT"
+	}
+	return fmt.Sprintf("ORDERS-%d", id%topicCount)
+}
+
 func (b *bench) writeTopics() error {
 	text := "{\"dataVersion\":{},\"topicConfigTable\":{"
-	for i := range topicCount {
+	for i := range topicCount + 1 {
+		name := topicOf(rareEvery) // AUDIT
+		if i < topicCount {
+			name = topicOf(rareEvery*topicCount + i + topicCount*(1-min(i, 1)))
+		}
 		if i > 0 {
 			text += ","
 		}
-		text += fmt.Sprintf("\"ORDERS-%d\":{\"topicName\":\"ORDERS-%d\",\"readQueueNums\":%d,\"writeQueueNums\":%d,\"perm\":6}", i, i, queueCount, queueCount)
+		text += fmt.Sprintf("%q:{\"topicName\":%q,\"readQueueNums\":%d,\"writeQueueNums\":%d,\"perm\":6}", name, name, queueCount, queueCount)
 	}
 	if err := os.MkdirAll(filepath.Join(b.store, "config"), 0o755); err != nil {
 		return err

@@ -98,7 +98,7 @@ type differ struct {
 	found  func(Difference) error
 	r      DiffResult
 	ranges []diffSpan // positions where the logs differ, in order
-	inA    int64  // records in them
+	inA    int64      // records in them
 	inB    int64
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -30,6 +31,7 @@ const (
 	KindCompaction    KindName = "compaction"     // compaction topics
 	KindDLedger       KindName = "dledger"        // enableDLegerCommitLog
 	KindMultiPath     KindName = "multi-path"     // several storePathCommitLog
+	KindLogElsewhere  KindName = "log-elsewhere"  // storePathCommitLog names another directory, or several
 	KindController    KindName = "controller"     // epochs of the controller mode
 	KindBatchQueues   KindName = "batch-queues"   // queue.type=BatchCQ
 	KindExtUnits      KindName = "ext-units"      // enableConsumeQueueExt
@@ -75,7 +77,7 @@ func (d *Dir) Foreign() []Kind {
 	var out []Kind
 	for _, k := range d.kinds {
 		switch k.Name {
-		case KindRocksDBQueues, KindRocksDBConfig, KindCompaction, KindDLedger, KindMultiPath:
+		case KindRocksDBQueues, KindRocksDBConfig, KindCompaction, KindDLedger, KindMultiPath, KindLogElsewhere:
 			out = append(out, k)
 		case KindRocksDBTimer, KindRocksDBPop, KindRocksDBAuth, KindController, KindBatchQueues, KindExtUnits, KindTimer, KindMQX:
 		}
@@ -114,12 +116,41 @@ func (d *Dir) findKinds(entries []fs.DirEntry) ([]Kind, error) {
 	if n := len(d.o.CommitLogDirs); n > 1 {
 		out = append(out, Kind{KindMultiPath, nameCommitLog, 0, 0, fmt.Sprintf("a commit log in %d directories", n)})
 	}
+	if elsewhere, err := d.logElsewhere(); err != nil {
+		return nil, err
+	} else if elsewhere {
+		out = append(out, Kind{KindLogElsewhere, nameCommitLog, 0, 0, "queues and no commit log: it is in another directory (storePathCommitLog)"})
+	}
 	if st, ok, err := d.stat("epochFileCheckpoint"); err != nil {
 		return nil, err
 	} else if ok && st.Size > 0 {
 		out = append(out, Kind{KindController, "epochFileCheckpoint", 1, st.Size, "epochs of the controller mode"})
 	}
 	return out, nil
+}
+
+// logElsewhere reports whether there are queues and no directory of the log, nor another kind of log.
+func (d *Dir) logElsewhere() (bool, error) {
+	if len(d.o.CommitLogDirs) > 0 {
+		return false, nil
+	}
+	if _, err := d.fs.Stat(d.Path(nameCommitLog)); !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	entries, err := d.fs.ReadDir(d.root)
+	if err != nil || slices.ContainsFunc(entries, isDLedger) {
+		return false, err
+	}
+	keys, err := d.Queues()
+	if err != nil {
+		return false, err
+	}
+	for _, k := range keys {
+		if files, _, err := d.list(d.Path(k.Dir())); err != nil || len(files) > 0 {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // rocksTables counts the tables of a RocksDB and its write-ahead logs that hold something.
