@@ -34,6 +34,7 @@ func newLateWriter(w io.Writer) *lateWriter {
 	return l
 }
 
+// Write keeps p, or hands it on with what was kept.
 func (l *lateWriter) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,6 +58,7 @@ func (l *lateWriter) late() {
 	}
 }
 
+// Close hands on what was kept. Nothing is written afterwards.
 func (l *lateWriter) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

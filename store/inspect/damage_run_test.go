@@ -55,6 +55,32 @@ func TestDamage(t *testing.T) {
 // one, files that changed places with a preallocated one, a unit that points into a broken record of another queue.
 var onceWrong = []uint64{1200, 1297, 1358}
 
+// Extension units, more often than chance has them.
+func TestDamageOfExtUnits(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			root := testkit.GoldenStore(t, "cqext")
+			im, err := readImage(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := im.flipExt(rand.New(rand.NewPCG(seed, 8)), im.extUnits())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(d.what)
+			if r := verify(t, root); r.Damaged() != (d.cover == must) {
+				t.Errorf("damaged: %v, covered: %v", r.Damaged(), d.cover == must)
+			}
+			repair(t, root)
+			if r := verify(t, root); r.Damaged() {
+				t.Errorf("after the repair: %+v", r.Findings[0])
+			}
+			checkSound(t, im, d)
+		})
+	}
+}
+
 func tryDamage(t *testing.T, seed uint64) cover {
 	rnd := rand.New(rand.NewPCG(seed, 6))
 	if seed%2 == 1 {

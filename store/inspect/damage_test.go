@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"strings"
 
 	"mqx/message"
+	"mqx/store/inspect"
 )
 
 // cover says what verify has to make of a damage.
@@ -269,6 +272,9 @@ func (im *image) coverFile(name string, b []byte, at int64) cover {
 
 // newDamage chooses a damage and does it to a copy of the store.
 func (im *image) newDamage(rnd *rand.Rand) (damage, error) {
+	if ext := im.extUnits(); len(ext) > 0 && rnd.IntN(2) == 0 {
+		return im.flipExt(rnd, ext)
+	}
 	switch k := rnd.IntN(100); {
 	case k < 55:
 		return im.flips(rnd, 1)
@@ -357,6 +363,49 @@ func (im *image) flips(rnd *rand.Rand, n int) (damage, error) {
 		}
 	}
 	return d, nil
+}
+
+// extUnits are the files of extension units and the places of the units that queues name in them.
+func (im *image) extUnits() map[string][]int64 {
+	out := map[string][]int64{}
+	for _, name := range im.files {
+		if !strings.HasPrefix(name, "consumequeue/") {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(im.root, name))
+		if err != nil {
+			return nil
+		}
+		for ; len(b) >= 20; b = b[20:] {
+			code := int64(binary.BigEndian.Uint64(b[12:]))
+			if binary.BigEndian.Uint32(b[8:]) == 0 || code >= math.MinInt32 {
+				continue
+			}
+			dir := strings.Replace(filepath.Dir(name), "consumequeue/", "consumequeue_ext/", 1)
+			file := dir + "/" + inspect.FileName(0)
+			out[file] = append(out[file], code-math.MinInt64)
+		}
+	}
+	return out
+}
+
+// flipExt changes a byte of an extension unit: of its head, which is covered, or of its bit map, which is not.
+func (im *image) flipExt(rnd *rand.Rand, units map[string][]int64) (damage, error) {
+	name := slices.Sorted(maps.Keys(units))[rnd.IntN(len(units))]
+	b, err := os.ReadFile(filepath.Join(im.root, name))
+	if err != nil {
+		return damage{hurt: untouched}, err
+	}
+	unit := units[name][rnd.IntN(len(units[name]))]
+	at := rnd.Int64N(int64(binary.BigEndian.Uint16(b[unit:])))
+	d := damage{cover: must, hurt: untouched}
+	if at >= 20 {
+		d.cover = none
+	}
+	old := b[unit+at]
+	b[unit+at] ^= byte(1 + rnd.IntN(255))
+	d.what = fmt.Sprintf("%s byte %d of the unit at %d %02x->%02x", name, at, unit, old, b[unit+at])
+	return d, os.WriteFile(filepath.Join(im.root, name), b, 0o644)
 }
 
 func (im *image) zeroPage(rnd *rand.Rand) (damage, error) {

@@ -222,20 +222,21 @@ func (x *IndexFile) EachEntry(ctx context.Context, f func(IndexEntry) error) err
 
 // entryBlocks delivers all entries in runs of whole ones, oldest first; n is the number of the first of a run.
 func (x *IndexFile) entryBlocks(ctx context.Context, f func(n int32, b []byte)) error {
-	h, err := x.d.openRead(x.Path)
-	if err != nil {
+	var r reader // it gives the page cache back what was not there
+	if err := r.open(x.d, x.Path, nil); err != nil {
 		return err
 	}
-	defer func() { _ = h.Close() }()
-	buf := make([]byte, readChunk/indexEntry*indexEntry)
+	defer r.close()
+	end := x.entryAt(x.Head.Count)
 	for n := int32(1); n < x.Head.Count; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b := buf[:min(int64(len(buf)), indexEntry*int64(x.Head.Count-n))]
-		if err := readFull(h, b, x.entryAt(n)); err != nil {
+		b, err := r.window(x.entryAt(n), indexEntry, end)
+		if err != nil {
 			return err
 		}
+		b = b[:len(b)/indexEntry*indexEntry]
 		f(n, b)
 		n += int32(len(b) / indexEntry)
 	}

@@ -127,7 +127,7 @@ var errUneven = errors.New("the parts of a log file do not fit together")
 
 // divideLog divides the files into chunks for several workers. A file that is not to be read has none.
 func (v *verifier) divideLog() error {
-	return inParallel(v.o.Workers, len(v.logParts), func(i int) error {
+	return v.inParallel(len(v.logParts), func(i int) error {
 		p := v.logParts[i]
 		if p.Size == 0 {
 			p.skip = true // settleLog says what is wrong
@@ -195,7 +195,7 @@ func (v *verifier) readLog() error {
 	for range v.o.Workers {
 		workers <- newLogWorker(v)
 	}
-	err := inParallel(v.o.Workers, len(jobs), func(i int) error {
+	err := v.inParallel(len(jobs), func(i int) error {
 		w := <-workers
 		defer func() { workers <- w }()
 		return jobs[i](w)

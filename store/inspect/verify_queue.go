@@ -169,7 +169,7 @@ func (v *verifier) readQueues() error {
 	if v.allMissing() {
 		return nil
 	}
-	return inParallel(v.o.Workers, len(t.mu.all), func(i int) error {
+	return v.inParallel(len(t.mu.all), func(i int) error {
 		q := t.mu.all[i]
 		err := q.settle()
 		if errors.Is(err, fs.ErrNotExist) && v.live {

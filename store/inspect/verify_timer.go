@@ -269,7 +269,7 @@ func (c *timerCheck) slot(index int, s timer.Slot) (bad string, err error) {
 		c.cut = true
 		return "the timer log, where its messages are, is missing", nil
 	}
-	count, oldest := int64(0), int64(timer.NoPos)
+	count, oldest := int64(0), timer.NoPos
 	err = c.view.Chain(s, func(pos int64, u timer.Unit) bool {
 		if u.Time() != s.Tick*c.view.PrecisionMs {
 			bad = fmt.Sprintf("the unit at %d of its chain is due at %d", pos, u.Time())
