@@ -109,6 +109,7 @@ var schemas = map[string][]render.Schema{
 	"mqx store export":                         {storeExportSchema},
 	"mqx store import":                         {storeImportSchema},
 	"mqx store diff":                           {storeDiffSchema},
+	"mqx store preflight":                      {storePreflightSchema},
 }
 
 const fieldsMark = "<!-- the rest is written by `go test ./cmd -run Fresh -update` -->\n"

@@ -25,7 +25,7 @@ takes no lock and changes nothing. docs/store.md is the runbook.`,
 		},
 		newStoreInfoCmd(a), newStoreLogCmd(a), newStoreGetCmd(a), newStoreFindCmd(a),
 		newStoreQueueCmd(a), newStoreIndexCmd(a), newStoreOffsetsCmd(a), newStoreConfigCmd(a), newStoreTimerCmd(a),
-		newStoreVerifyCmd(a), newStoreRepairCmd(a), newStoreRebuildCmd(a), newStoreExportCmd(a), newStoreImportCmd(a), newStoreDiffCmd(a),
+		newStoreVerifyCmd(a), newStoreRepairCmd(a), newStoreRebuildCmd(a), newStoreExportCmd(a), newStoreImportCmd(a), newStoreDiffCmd(a), newStorePreflightCmd(a),
 	)
 }
 

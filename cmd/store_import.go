@@ -296,4 +296,3 @@ func importFailure(dir string, err error) error {
 	}
 	return storeFailure(dir, err)
 }
-

@@ -1,0 +1,224 @@
+package inspect
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"mqx/message"
+)
+
+// recordTraits count records that not every version and client understands.
+type recordTraits struct {
+	v2, batch, lz4, zstd, propCRC, v6, lmq atomic.Int64
+	firstV2                                atomic.Int64 // its position, -1 for none
+}
+
+// records looks at every record.
+func (p *preflight) records() error {
+	s := &p.seen
+	s.firstV2.Store(-1)
+	_, err := p.d.log.Scan(p.ctx, ScanOptions{}, func(v message.View) bool {
+		flags := v.SysFlag()
+		if v.Magic() == message.MagicV2 {
+			s.v2.Add(1)
+			for at := s.firstV2.Load(); at < 0 || at > v.PhysicalOffset(); at = s.firstV2.Load() {
+				if s.firstV2.CompareAndSwap(at, v.PhysicalOffset()) {
+					break
+				}
+			}
+		}
+		if flags&message.FlagInnerBatch != 0 {
+			s.batch.Add(1)
+		}
+		if flags&message.FlagCompressed != 0 {
+			switch message.CompressionOf(flags) {
+			case message.CompressionLZ4:
+				s.lz4.Add(1)
+			case message.CompressionZstd:
+				s.zstd.Add(1)
+			case message.CompressionLegacy, message.CompressionZlib:
+			}
+		}
+		if flags&(message.FlagBornHostV6|message.FlagStoreHostV6) != 0 {
+			s.v6.Add(1)
+		}
+		if message.HasPropCRC(v) {
+			s.propCRC.Add(1)
+		}
+		if _, ok := v.Property(message.PropInnerMultiDispatch); ok {
+			s.lmq.Add(1)
+		}
+		return false
+	}, func(int64, message.View) error { return nil })
+	if err != nil {
+		return err
+	}
+	p.traits()
+	return nil
+}
+
+// traits tells of what was counted.
+func (p *preflight) traits() {
+	s := &p.seen
+	if n := s.batch.Load(); n > 0 && p.old() && !p.d.Has(KindBatchQueues) {
+		p.add(RiskMisuse, "inner-batch", nameCommitLog, n, "records that hold a batch take one offset for all of its messages", "Apache RocketMQ 5")
+	}
+	if n := s.lz4.Load() + s.zstd.Load(); n > 0 {
+		p.note("compression", nameCommitLog, fmt.Sprintf("%d bodies are compressed with LZ4 or ZSTD: the broker passes them on as they are, and clients before 4.9.4 cannot read them", n), "")
+	}
+	if n := s.v6.Load(); n > 0 {
+		p.note("ipv6", nameCommitLog, fmt.Sprintf("%d records have an IPv6 address: clients before 4.7 cannot read them", n), "")
+	}
+	if n := s.propCRC.Load(); n > 0 && p.apache() {
+		p.note("prop-crc", nameCommitLog, fmt.Sprintf("%d records carry a checksum of their own: compared only with forceVerifyPropCRC, which 4.9 does not have", n), "")
+	}
+	if n := s.lmq.Load(); n > 0 {
+		risk, what := RiskNote, "enableLmq and enableMultiDispatch have to be true, or light queues do not go on"
+		if p.o.Conf != nil && p.on("enableLmq") && p.on("enableMultiDispatch") {
+			what = "light queues go on"
+		}
+		p.add(risk, "light-queues", nameCommitLog, n, what, "")
+	}
+}
+
+// errUnknownMagic is what a version says of a record that it does not know.
+var errUnknownMagic = errors.New("a record of version 2, which this version does not know")
+
+// recoveryStart is the file from which a target reads the log when it starts.
+func (p *preflight) recoveryStart() (int64, error) {
+	files := p.d.log.files
+	if len(files) == 0 {
+		return 0, nil
+	}
+	newest := p.o.Target == TargetApache55 || !p.apache()
+	if !p.d.in.Abort {
+		if !newest {
+			return files[max(len(files)-3, 0)].Start, nil
+		}
+		reach, err := p.queuesReach()
+		if err != nil {
+			return 0, err
+		}
+		return p.backTo(func(v message.View) bool { return v.PhysicalOffset() <= reach }, recoverFilesMax)
+	}
+	c, ok, err := p.d.Checkpoint()
+	if err != nil {
+		return 0, err
+	}
+	if !ok {
+		return files[0].Start, nil
+	}
+	if newest && c.LogicsPhysOffset > 0 {
+		return p.backTo(func(v message.View) bool { return v.PhysicalOffset() <= c.LogicsPhysOffset }, recoverFilesMax)
+	}
+	limit := min(c.PhysicTime, c.LogicsTime) - checkpointSlackMs
+	most := len(files)
+	if newest {
+		most = recoverFilesMax
+	}
+	return p.backTo(func(v message.View) bool { return v.StoreTimestamp() > 0 && v.StoreTimestamp() <= limit }, most)
+}
+
+const (
+	recoverFilesMax   = 10   // commitLogRecoverMaxNum
+	checkpointSlackMs = 3000 // what Apache takes off the times of the checkpoint
+)
+
+// backTo goes back from the newest file to one whose first record fulfils a condition, at most so many files.
+func (p *preflight) backTo(ok func(message.View) bool, most int) (int64, error) {
+	files := p.d.log.files
+	for n := len(files) - 1; n >= 0 && most > 0; n, most = n-1, most-1 {
+		v, err := p.d.log.Record(files[n].Start)
+		if errors.Is(err, ErrNoRecord) {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if ok(v) {
+			return files[n].Start, nil
+		}
+		if most == 1 {
+			return files[n].Start, nil
+		}
+	}
+	return files[0].Start, nil
+}
+
+// queuesReach is the position of the newest record that a queue points to, -1 for none.
+func (p *preflight) queuesReach() (int64, error) {
+	keys, err := p.d.Queues()
+	if err != nil {
+		return 0, err
+	}
+	reach := int64(-1)
+	for _, k := range keys {
+		q, err := p.d.Queue(k)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		e, err := q.Ends(p.ctx)
+		if err != nil {
+			return 0, err
+		}
+		reach = max(reach, e.LastPhys)
+	}
+	return reach, nil
+}
+
+// recovery finds what the target's start does to the log: Apache's ends the log at the first record that it does not
+// take, and cuts everything behind it, wherever it begins to read; what it does not read it serves as it is. mqx passes
+// over broken records.
+func (p *preflight) recovery() error {
+	start, err := p.recoveryStart()
+	if err != nil {
+		return err
+	}
+	cutAt, behind, broken := int64(-1), int64(0), int64(0)
+	var why error
+	cut := func(at int64, err error) {
+		if cutAt < 0 && at >= start {
+			cutAt, why = at, err
+		}
+	}
+	_, err = p.d.log.Walk(p.ctx, WalkOptions{
+		VerifyBody: true,
+		OnBreak: func(b Break) error {
+			switch {
+			case b.Kind != BreakRot:
+			case b.From < start:
+				broken++
+			case !p.apache():
+				p.note("broken-record", p.d.Rel(b.Path), fmt.Sprintf("no readable record from %d to %d: the broker passes over it when it starts", b.From, b.To), "")
+			default:
+				cut(b.From, b.Err)
+			}
+			return nil
+		},
+	}, func(off int64, v message.View) error {
+		if p.old() && v.Magic() == message.MagicV2 {
+			cut(off, errUnknownMagic)
+		}
+		if cutAt >= 0 {
+			behind++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if cutAt >= 0 {
+		kind := "log-cut"
+		if errors.Is(why, errUnknownMagic) {
+			kind = "record-v2"
+		}
+		p.add(RiskLoss, kind, nameCommitLog, behind, fmt.Sprintf("the broker ends the log at %d (%v) and cuts %d readable records behind it", cutAt, why, behind), "mqx store repair, on a copy")
+	} else if n := p.seen.v2.Load(); n > 0 && p.old() {
+		p.add(RiskMisuse, "record-v2", nameCommitLog, n, "records of version 2 (topics of more than 127 characters), which this version does not know, are not served", "Apache RocketMQ 5")
+	}
+	if broken > 0 {
+		p.add(RiskMisuse, "broken-record", nameCommitLog, broken, "broken records that the start does not come to are served as they are, or end a pull", "mqx store repair")
+	}
+	return nil
+}
