@@ -67,6 +67,14 @@ func (p *preflight) finding(f *Finding, start, reach int64) {
 		default:
 			p.add(RiskLoss, string(f.Kind), f.File, f.Messages, "keys and ids are not found: after a clean stop the broker does not build the index again", "mqx store repair")
 		}
+	case FindTimerWheel, FindTimerLog, FindTimerCheckpoint:
+		switch {
+		case p.old(): // has no timer: pending tells
+		case f.Note || !p.apache():
+			p.note(string(f.Kind), f.File, f.What, "")
+		default:
+			p.add(RiskMisuse, string(f.Kind), f.File, f.Messages, "timer messages may come twice or never: "+f.What, "mqx store repair")
+		}
 	case FindIndexAhead, FindOffsetTwice, FindOffsetBeyond, FindBackup, FindCheckpoint, FindRecordsUnseen, FindFillers, FindState:
 		p.note(string(f.Kind), f.File, f.What, "")
 	case FindLogRot, FindLogSize, FindLogEmpty, FindConfig, FindKind, FindInUse, FindDirty:
