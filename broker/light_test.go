@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mqx/internal/testkit"
+	"mqx/internal/vfs"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -237,4 +238,17 @@ func TestPriority(t *testing.T) {
 		}
 	}
 	r.ok(remoting.ReqUpdateAndCreateSubscriptionGroup, nil, []byte(`{"groupName":"PG","attributes":{"+priority.factor":"40"}}`))
+}
+
+// N082: with light queues on, offsets behind their end are cut as others are; without them nobody knows the end.
+func TestLightOffsetsBehindTheEnd(t *testing.T) {
+	for light, want := range map[string]int64{"": 9, "lmqConsumerOffset.json": 5} {
+		o := newOffsetTable(vfs.OS, filepath.Join(t.TempDir(), "consumerOffset.json"), fixedNow, 1, quiet)
+		o.light = light
+		o.set(offsetKey{"%LMQ%a", "G"}, 0, 9)
+		o.cut(func(string, int32) int64 { return 5 })
+		if got, _ := o.Committed("%LMQ%a", "G", 0); got != want {
+			t.Errorf("light file %q: the offset is %d, want %d", light, got, want)
+		}
+	}
 }

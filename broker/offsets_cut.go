@@ -28,7 +28,7 @@ func (t *offsetTable) cut(end func(topic string, queue int32) int64) bool {
 		for k, g := range s.table {
 			for q, offset := range g.committed {
 				most := end(k.topic, q)
-				if offset <= most || message.IsLMQ(k.topic) {
+				if offset <= most || message.IsLMQ(k.topic) && t.light == "" { // light queues that are off have no end that is known
 					continue
 				}
 				found = true
