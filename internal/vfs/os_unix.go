@@ -30,7 +30,9 @@ func (osFS) Usage(dir string) (Usage, error) {
 		return Usage{}, &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
 	block := int64(st.Bsize) //nolint:unconvert // its type differs between systems
-	return Usage{Total: int64(st.Blocks) * block, Free: int64(st.Bavail) * block}, nil
+	// What is reserved for the super-user is neither used nor free, as for df and for Apache's broker.
+	used := int64(st.Blocks) - int64(st.Bfree)
+	return Usage{Total: (used + int64(st.Bavail)) * block, Free: int64(st.Bavail) * block}, nil
 }
 
 // Lock takes a write lock on byte 0, which is what a Java FileLock of one byte takes.

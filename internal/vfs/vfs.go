@@ -65,7 +65,7 @@ type Volume interface {
 
 // Usage is the space of a volume in bytes.
 type Usage struct {
-	Total int64 // size of the volume
+	Total int64 // size of the volume, without the reserve of the super-user
 	Free  int64 // available to this process (without the reserve of the super-user)
 }
 
