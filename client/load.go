@@ -40,6 +40,8 @@ type LoadConfig struct {
 	WaitStore bool
 	// DelayLevel delays each message by a level of the broker's table, 0 by none. Reading back waits a minute longer then.
 	DelayLevel int
+	// Delay makes timer messages that are to come after this time, in whole milliseconds; 0 makes none. Reading back waits so much longer.
+	Delay time.Duration
 	// Transaction sends each message as a half message and ends it by a second request:
 	// RollbackShare percent by a rollback, the others by a commit. A message counts when
 	// its end is answered; latencies are those of single requests.
@@ -112,7 +114,9 @@ func (c *LoadConfig) setDefaults(kind string) error {
 		return fmt.Errorf("batch of %d, 1 to %d are possible", c.Batch, maxBatch)
 	case c.DelayLevel < 0 || c.DelayLevel > 0 && c.Batch > 1:
 		return fmt.Errorf("delay level %d with a batch of %d: levels begin at 1, and a batch cannot be delayed", c.DelayLevel, c.Batch)
-	case c.Transaction && (c.Batch > 1 || c.DelayLevel > 0):
+	case c.Delay < 0 || c.Delay > 0 && (c.Batch > 1 || c.DelayLevel > 0 || c.Delay < time.Millisecond):
+		return fmt.Errorf("delay of %v with a batch of %d and delay level %d: it is at least a millisecond, alone, and a batch cannot be delayed", c.Delay, c.Batch, c.DelayLevel)
+	case c.Transaction && (c.Batch > 1 || c.DelayLevel > 0 || c.Delay > 0):
 		return errors.New("a transaction with a batch or a delay: half messages are single, and are not delayed")
 	case c.RollbackShare < 0 || c.RollbackShare > 100:
 		return fmt.Errorf("%d percent of rollbacks, 0 to 100 are possible", c.RollbackShare)

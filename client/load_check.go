@@ -127,6 +127,7 @@ func readBack(ctx context.Context, c *core, cfg *LoadConfig, brokers []*loadBrok
 	if cfg.DelayLevel > 0 {
 		deadline = deadline.Add(time.Minute)
 	}
+	deadline = deadline.Add(2 * cfg.Delay)
 	for {
 		if err := readOn(ctx, c, cfg, brokers, book); err != nil {
 			return err

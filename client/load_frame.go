@@ -116,6 +116,9 @@ func newSendPlan(cfg *LoadConfig, group string, q remoting.MessageQueue) (*sendP
 		if cfg.DelayLevel > 0 {
 			p = message.AppendProperty(p, message.PropDelay, strconv.Itoa(cfg.DelayLevel))
 		}
+		if cfg.Delay > 0 {
+			p = message.AppendProperty(p, message.PropTimerDelayMs, strconv.FormatInt(cfg.Delay.Milliseconds(), 10))
+		}
 		return p
 	}
 	marks := [][]byte{bornMark, keyMark(0)}

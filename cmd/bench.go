@@ -32,6 +32,7 @@ type benchOptions struct {
 	size        sizeFlag
 	batch       int
 	delayLevel  int
+	delay       time.Duration
 	transaction bool
 	rollbacks   int
 	count       int64
@@ -127,6 +128,7 @@ func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
 		case "produce":
 			f.IntVar(&o.batch, "batch", 1, "messages in a request")
 			f.IntVar(&o.delayLevel, "delay-level", 0, "delay each message by this level of the broker's table; levels of up to a minute can be read back")
+			f.DurationVar(&o.delay, "delay", 0, "send timer messages, each to come after this time; reading back waits for them")
 			f.BoolVar(&o.transaction, "transaction", false, "send each message in a transaction: a half message and its end, two requests")
 			f.IntVar(&o.rollbacks, "rollback-share", 0, "percent of the transactions to roll back; the others are committed")
 		case "consume":
@@ -191,8 +193,10 @@ func (o *benchOptions) checkTransaction() error {
 		return usagef("cannot use --rollback-share %d: it is a percentage", o.rollbacks)
 	case o.rollbacks > 0 && !o.transaction:
 		return usagef("cannot use --rollback-share without --transaction")
-	case o.transaction && (o.batch > 1 || o.delayLevel > 0):
-		return usagef("cannot use --transaction with --batch or --delay-level: half messages are single and not delayed")
+	case o.transaction && (o.batch > 1 || o.delayLevel > 0 || o.delay > 0):
+		return usagef("cannot use --transaction with --batch, --delay-level or --delay: half messages are single and not delayed")
+	case o.delay < 0 || o.delay > 0 && (o.delayLevel > 0 || o.batch > 1 || o.delay < time.Millisecond):
+		return usagef("cannot use --delay %v: it is at least a millisecond, and goes neither with --delay-level nor with --batch", o.delay)
 	}
 	return nil
 }
@@ -289,7 +293,7 @@ func isBrokerName(text string) bool { return !strings.Contains(text, ":") }
 func (o *benchOptions) load(a *app, cfg client.Config, run int, h *history) client.LoadConfig {
 	return client.LoadConfig{
 		Config: cfg, Brokers: o.brokers, Topics: o.topics, Queues: o.queues,
-		InFlight: o.inFlight, Connections: o.connections, BodySize: int(o.size), Batch: o.batch, DelayLevel: o.delayLevel,
+		InFlight: o.inFlight, Connections: o.connections, BodySize: int(o.size), Batch: o.batch, DelayLevel: o.delayLevel, Delay: o.delay,
 		Transaction: o.transaction, RollbackShare: o.rollbacks,
 		Count: o.count, Duration: o.duration, Warmup: o.warmup, WaitStore: o.waitStore, Verify: o.verify,
 		Progress: func(p client.LoadProgress) {

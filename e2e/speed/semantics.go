@@ -12,6 +12,7 @@ import (
 // Topics of the rows of this file.
 const (
 	delayedTopic = "SPEED_DELAYED"
+	timerTopic   = "SPEED_TIMER"
 	txTopic      = "SPEED_TX"
 )
 
@@ -21,7 +22,19 @@ func (b *bench) semanticRows() []row {
 	return []row{
 		{
 			id: "delayed", title: "1 KiB delayed by a second, 64 in flight: sent and delivered", group: "async", floors: twice,
-			command: "mqx bench produce --delay-level 1 --in-flight 64, until all are in their topic", measure: b.delayed,
+			command: "mqx bench produce --delay-level 1 --in-flight 64, until all are in their topic",
+			measure: func(p *peer) (sample, error) { return b.delayed(p, delayedTopic, "--delay-level", "1") },
+		},
+		{
+			id: "timer", title: "1 KiB timer messages of 1 s, 64 in flight: sent and delivered", group: "async", floors: twice,
+			command: "mqx bench produce --delay 1s --in-flight 64, until all are in their topic",
+			measure: func(p *peer) (sample, error) { return b.delayed(p, timerTopic, "--delay", "1s") },
+		},
+		{
+			id: "timer-pending", title: "1,000,000 timer messages of 256 bytes wait for an hour", group: "async", once: true, long: true,
+			floors:  []floor{under("anonMiB", 200)},
+			command: "mqx bench produce --delay 1h --count 1000000 --size 256 --in-flight 64, then RssAnon",
+			measure: b.timersPending,
 		},
 		b.produceRow("async", "transaction", "1 KiB in transactions, 10 % rolled back, 64 in flight", twice,
 			"-t", txTopic, "--transaction", "--rollback-share", "10", "--in-flight", "64", "--connections", "4"),
@@ -36,8 +49,8 @@ func (b *bench) semanticRows() []row {
 const deliveryLimit = 5 * time.Minute
 
 // delayed sends delayed messages and waits until they are delivered: the rate is that of both.
-func (b *bench) delayed(p *peer) (sample, error) {
-	before, err := p.messagesIn(delayedTopic)
+func (b *bench) delayed(p *peer, topic string, delay ...string) (sample, error) {
+	before, err := p.messagesIn(topic)
 	if err != nil {
 		return nil, err
 	}
@@ -46,13 +59,13 @@ func (b *bench) delayed(p *peer) (sample, error) {
 		return nil, err
 	}
 	began := time.Now()
-	load, err := p.load(p.brProc, "produce", "--verify=false", "-t", delayedTopic, "--delay-level", "1", "--in-flight", "64", "--connections", "4", "--duration", b.seconds.String())
+	load, err := p.load(p.brProc, append([]string{"produce", "--verify=false", "-t", topic, "--in-flight", "64", "--connections", "4", "--duration", b.seconds.String()}, delay...)...)
 	if err != nil {
 		return nil, err
 	}
 	sent := load["messages"]
 	for deadline := time.Now().Add(deliveryLimit); ; time.Sleep(10 * time.Millisecond) {
-		now, err := p.messagesIn(delayedTopic)
+		now, err := p.messagesIn(topic)
 		if err != nil {
 			return nil, err
 		}
@@ -72,6 +85,17 @@ func (b *bench) delayed(p *peer) (sample, error) {
 		"perSecond": sent / took.Seconds(), "sentPerSecond": load["perSecond"], "p50Ms": load["p50Ms"], "p99Ms": load["p99Ms"],
 		"cpu": (after - cpu).Seconds() / sent * 1e5,
 	}, nil
+}
+
+// timersPending is what a broker takes while a million timer messages wait.
+func (b *bench) timersPending(p *peer) (sample, error) {
+	s, err := p.load(p.brProc, "produce", "--verify=false", "-t", timerTopic, "--delay", "1h", "--count", "1000000", "--size", "256", "--in-flight", "64", "--connections", "4", "--duration", "0s")
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(5 * time.Second) // they are taken up and flushed
+	s["anonMiB"], err = statusOf(p.brProc.pid(), "RssAnon")
+	return s, err
 }
 
 // messagesIn is how many messages came to a topic.
