@@ -91,9 +91,9 @@ func (p *preflight) recoveryStart() (int64, error) {
 	if len(files) == 0 {
 		return 0, nil
 	}
-	newest := p.o.Target == TargetApache55 || !p.apache()
+	newest := p.o.Target == TargetApache55 || !p.apache() // uses the position in the checkpoint
 	if !p.d.in.Abort {
-		if !newest {
+		if p.old() {
 			return files[max(len(files)-3, 0)].Start, nil
 		}
 		reach, err := p.queuesReach()
