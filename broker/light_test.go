@@ -189,8 +189,8 @@ func TestBatchTopic(t *testing.T) {
 	if props["INNER_NUM"] != "3" || props["INNER_BASE"] != "0" || props["CLUSTER"] != "C" || rec[0].SysFlag&0xC0 != 0xC0 {
 		t.Errorf("the record has the properties %v and flags %#x", props, rec[0].SysFlag)
 	}
-	if max := r.ok(remoting.ReqGetMaxOffset, &remoting.GetMaxOffsetHeader{Topic: "T", QueueID: 0}, nil).Fields.String("offset"); max != "8" {
-		t.Errorf("max offset %s", max)
+	if end := r.ok(remoting.ReqGetMaxOffset, &remoting.GetMaxOffsetHeader{Topic: "T", QueueID: 0}, nil).Fields.String("offset"); end != "8" {
+		t.Errorf("max offset %s", end)
 	}
 	// Elsewhere a message cannot say that it is a batch.
 	r.createTopic("Simple", 1)

@@ -243,7 +243,7 @@ func (s *popService) Deleted(topics []string) {
 	s.Forget(func(topic, _ string) bool { return slices.Contains(topics, topic) })
 }
 
-// forgetOldest leaves the newest of what happened at times, at most most of
+// forgetOldest leaves the newest of what happened at times, no more than most of
 // them; some fewer, so that it is not called for at each one that comes.
 func forgetOldest(at map[string]int64, most int) {
 	if len(at) <= most {
