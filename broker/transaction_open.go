@@ -149,7 +149,7 @@ func (t *transactions) countOpen(topic []byte, n int64) {
 		return
 	}
 	select {
-	case t.kick <- struct{}{}:
+	case t.changed <- struct{}{}:
 	default:
 	}
 }

@@ -29,9 +29,9 @@ const (
 // from the two topics and the offsets of CID_RMQ_SYS_TRANS at the start.
 type transactions struct {
 	b *Broker
-	// kick wakes Run for op messages; round asks for a round of checks at once.
-	kick  chan struct{}
-	round chan struct{}
+	// kick wakes Run for op messages, changed for the file of open transactions;
+	// round asks for a round of checks at once.
+	kick, changed, round chan struct{}
 
 	open *openTransactions
 	mu   struct {
@@ -40,11 +40,11 @@ type transactions struct {
 		batch transaction.Batch
 	}
 
-	// Owned by Run.
+	// Owned by runChecks.
 	cursor    int64 // where the next round begins
 	waiting   int   // half messages that the last round left where they are
 	committed progress
-	retryAt   time.Time
+	retryAt   time.Time // owned by runOps: not before
 
 	counts transactionCounts
 }
@@ -59,7 +59,7 @@ type transactionCounts struct {
 
 func newTransactions(b *Broker) *transactions {
 	open := newOpenTransactions(b.fsys, b.configFile("transactionMetrics"), b.now)
-	return &transactions{b: b, open: open, kick: make(chan struct{}, 1), round: make(chan struct{}, 1)}
+	return &transactions{b: b, open: open, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), round: make(chan struct{}, 1)}
 }
 
 // Load reads what the store and the committed offsets tell.
@@ -134,10 +134,39 @@ func (t *transactions) read(topic string, from int64, most int, f func(message.V
 // Run writes op messages and makes rounds of checks until ctx ends; then it
 // writes down what has ended and saves how far it is.
 func (t *transactions) Run(ctx context.Context) {
-	checks := time.NewTimer(t.interval())
-	defer checks.Stop()
+	var ops sync.WaitGroup
+	ops.Go(func() { t.runOps(ctx) }) // a round, which may wait for the disk, does not hold the marks of ends back
+	t.runChecks(ctx)
+	ops.Wait()
+	t.writeOps(true)
+	t.advance()
+	t.saveOpen()
+}
+
+// runOps writes op messages when they are due.
+func (t *transactions) runOps(ctx context.Context) {
 	ops := time.NewTimer(time.Hour)
 	defer ops.Stop()
+	for {
+		if at, ok := t.opsDue(); ok {
+			ops.Reset(max(0, at.Sub(t.b.now())))
+		} else {
+			ops.Stop()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.kick:
+		case <-ops.C:
+			t.writeOps(false)
+		}
+	}
+}
+
+// runChecks makes rounds of checks and keeps the file of open transactions.
+func (t *transactions) runChecks(ctx context.Context) {
+	checks := time.NewTimer(t.interval())
+	defer checks.Stop()
 	saves := time.NewTimer(time.Hour)
 	defer saves.Stop()
 	for {
@@ -146,22 +175,12 @@ func (t *transactions) Run(ctx context.Context) {
 		} else {
 			saves.Stop()
 		}
-		if at, ok := t.opsDue(); ok {
-			ops.Reset(max(0, at.Sub(t.b.now())))
-		} else {
-			ops.Stop()
-		}
 		select {
 		case <-ctx.Done():
-			t.writeOps(true)
-			t.advance()
-			t.saveOpen()
 			return
-		case <-t.kick:
+		case <-t.changed:
 		case <-saves.C:
 			t.saveOpen()
-		case <-ops.C:
-			t.writeOps(false)
 		case <-t.round:
 			t.check(ctx)
 		case <-checks.C:
