@@ -142,8 +142,10 @@ func startOther(t *testing.T, jars, root string) (p *process, addr string, start
 	}
 	p.cleanup(t)
 	addr = loopback(port)
-	deadline := time.Now().Add(90 * time.Second)
-	for time.Now().Before(deadline) && !p.ended() {
+	for deadline := time.Now().Add(3 * time.Minute); !p.ended(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s neither serves nor ends", p.name)
+		}
 		if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
 			return p, addr, conn.Close() == nil
 		}
