@@ -81,7 +81,7 @@ func newTimerService(b *Broker) *timerService {
 func (s *timerService) open(st *store.Store) error {
 	c := s.conf()
 	if !c.TimerWheel {
-		return nil
+		return s.warnWaiting(st)
 	}
 	t, err := st.OpenTimer(store.TimerConfig{
 		FileBytes: int64(c.TimerLogFileBytes), Rules: store.NewTimerRules(c.TimerPrecisionMs, c.TimerRollWindow),
@@ -91,6 +91,18 @@ func (s *timerService) open(st *store.Store) error {
 		return err
 	}
 	s.st, s.t, s.reader = st, t, st.NewRecordReader()
+	return nil
+}
+
+// warnWaiting says that messages wait that nobody will deliver.
+func (s *timerService) warnWaiting(st *store.Store) error {
+	n, err := st.TimersWaiting()
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		s.log.Warn("timerWheelEnable is false and timer messages wait: they stay in the store and are delivered when it is true again", "messages", n)
+	}
 	return nil
 }
 

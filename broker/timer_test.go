@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -336,6 +337,29 @@ func TestTimerWheelOff(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(cfg.Store.RootDir, "timerwheel")); err == nil {
 		t.Error("there is a wheel")
 	}
+}
+
+// A broker that is started without the wheel says how many messages wait; they come when it has the wheel again.
+func TestTimerWheelOffWithWaitingMessages(t *testing.T) {
+	cfg, ck := timerBroker(t)
+	r := start(t, cfg)
+	r.createTopic("T", 1)
+	for i := range 3 {
+		r.send("T", 0, prop("TIMER_DELAY_MS", strconv.Itoa(5000+1000*i)), "m")
+	}
+	r.takenUp()
+	r.stop()
+	var said bytes.Buffer
+	off := cfg
+	off.TimerWheel = false
+	off.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	r = start(t, off)
+	r.stop()
+	if !strings.Contains(said.String(), "timerWheelEnable is false and timer messages wait") || !strings.Contains(said.String(), "messages=3") {
+		t.Errorf("said %s", said.String())
+	}
+	r = start(t, cfg)
+	r.reach(ck, 500*time.Millisecond, "T", 0, 3)
 }
 
 // N061: a message that is due almost at once is counted before it is delivered; the count is never below zero.

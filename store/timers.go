@@ -95,3 +95,13 @@ func (s *Store) clipTimer(logEnd int64) error {
 	}
 	return t.Clip(logEnd, s.MaxOffset(message.TopicTimer, 0))
 }
+
+// TimersWaiting is how many timer messages wait in the store, for a broker that does not deliver any.
+func (s *Store) TimersWaiting() (int64, error) {
+	v, err := timer.OpenView(s.cfg.FS, s.cfg.RootDir)
+	if err != nil {
+		return 0, err
+	}
+	n, err := v.Waiting()
+	return n + max(0, s.MaxOffset(message.TopicTimer, 0)-v.Checkpoint.QueueOffset), err
+}

@@ -215,3 +215,19 @@ type readOnly struct{ vfs.FS }
 
 // OpenFile opens a file for reading.
 func (r readOnly) OpenFile(name string, _ int) (vfs.File, error) { return r.Open(name) }
+
+// Waiting is how many messages the newest wheel holds of slots that the checkpoint has not passed, less the cancellations with
+// them.
+func (v *View) Waiting() (n int64, err error) {
+	if len(v.Wheels) == 0 {
+		return 0, nil
+	}
+	read := v.Checkpoint.ReadTime
+	err = v.Slots(v.Wheels[len(v.Wheels)-1], func(i int, s Slot) bool {
+		if SlotIndex(s.Tick) == i && s.Tick*v.PrecisionMs >= read {
+			n += int64(s.Num)
+		}
+		return true
+	})
+	return max(n, 0), err
+}
