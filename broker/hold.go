@@ -158,54 +158,57 @@ func (h *hold) hasten(p *parkedPull) {
 // Recheck wakes p if it is still parked: data may have come between its look
 // at the queue and Park.
 func (h *hold) Recheck(p *parkedPull) {
-	h.mu.Lock()
-	parked := p.pos >= 0
-	if parked {
-		h.remove(p)
-	}
-	h.mu.Unlock()
-	if parked {
-		p.wake(false)
-	}
+	h.leave((*parkedPull).wakeNow, func(add func(*parkedPull)) {
+		if p.pos >= 0 {
+			add(p)
+		}
+	})
 }
 
 // Wake wakes all pulls that match; they run again without waiting.
 func (h *hold) Wake(match func(group, topic string, queue int32) bool) {
-	h.mu.Lock()
-	var woken []*parkedPull
-	for k, list := range h.mu.queues {
-		for _, p := range list {
-			if match(p.group, k.topic, k.queue) {
-				woken = append(woken, p)
+	h.leave((*parkedPull).wakeNow, func(add func(*parkedPull)) {
+		for k, list := range h.mu.queues {
+			for _, p := range list {
+				if match(p.group, k.topic, k.queue) {
+					add(p)
+				}
 			}
 		}
-	}
-	for _, p := range woken {
-		h.remove(p)
-	}
-	h.mu.Unlock()
-	for _, p := range woken {
-		p.wake(false)
-	}
+	})
 }
 
 // Writable wakes the pulls of a connection that wait for room to answer.
 func (h *hold) Writable(conn uint64) {
-	h.mu.Lock()
-	var woken []*parkedPull
-	if m := h.mu.conns[conn]; m != nil && m.unwritable > 0 {
+	h.leave((*parkedPull).wakeNow, func(add func(*parkedPull)) {
+		m := h.mu.conns[conn]
+		if m == nil || m.unwritable == 0 {
+			return
+		}
 		for p := range m.all {
 			if p.key == writableKey {
-				woken = append(woken, p)
+				add(p)
 			}
 		}
-	}
-	for _, p := range woken {
+	})
+}
+
+func (p *parkedPull) wakeNow()  { p.wake(false) }
+func (p *parkedPull) wakeLate() { p.wake(true) }
+func (p *parkedPull) giveUp()   { p.drop() }
+
+// leave takes out those that pick adds, and then ends each with end, without
+// the lock. pick is called with mu held.
+func (h *hold) leave(end func(*parkedPull), pick func(add func(*parkedPull))) {
+	var gone []*parkedPull
+	h.mu.Lock()
+	pick(func(p *parkedPull) { gone = append(gone, p) })
+	for _, p := range gone {
 		h.remove(p)
 	}
 	h.mu.Unlock()
-	for _, p := range woken {
-		p.wake(false)
+	for _, p := range gone {
+		end(p)
 	}
 }
 
@@ -214,34 +217,23 @@ var writableKey = holdKey{queue: -1}
 
 // Closed drops the pulls of a connection.
 func (h *hold) Closed(conn uint64) {
-	h.mu.Lock()
-	var gone []*parkedPull
-	if m := h.mu.conns[conn]; m != nil {
-		for p := range m.all {
-			gone = append(gone, p)
+	h.leave((*parkedPull).giveUp, func(add func(*parkedPull)) {
+		if m := h.mu.conns[conn]; m != nil {
+			for p := range m.all {
+				add(p)
+			}
 		}
-	}
-	for _, p := range gone {
-		h.remove(p)
-	}
-	h.mu.Unlock()
-	for _, p := range gone {
-		p.drop()
-	}
+	})
 }
 
 // Close wakes all that is parked as timed out, and refuses more.
 func (h *hold) Close() {
-	h.mu.Lock()
-	h.mu.times.Close()
-	all := append([]*parkedPull(nil), h.mu.times.heap...)
-	for _, p := range all {
-		h.remove(p)
-	}
-	h.mu.Unlock()
-	for _, p := range all {
-		p.wake(true)
-	}
+	h.leave((*parkedPull).wakeLate, func(add func(*parkedPull)) {
+		h.mu.times.Close()
+		for _, p := range h.mu.times.heap {
+			add(p)
+		}
+	})
 }
 
 // Len is the number of parked pulls.

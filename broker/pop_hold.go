@@ -171,9 +171,7 @@ func (h *popHold) Arrived(topic []byte, queue int32, offset, tagsCode int64, pro
 		woken = h.take(woken, g, queue, tagsCode, props, force)
 	}
 	h.mu.Unlock()
-	for _, p := range woken {
-		p.wake()
-	}
+	wakeAll(woken)
 }
 
 // take removes one that matches from a list. Needs mu.
@@ -200,6 +198,12 @@ func (h *popHold) take(woken []*parkedPop, g *popGroup, queue int32, tagsCode in
 // message: those of one group usually filter alike.
 const maxFilterLook = 16
 
+func wakeAll(ps []*parkedPop) {
+	for _, p := range ps {
+		p.wake()
+	}
+}
+
 // takeAny removes one of a group: of all queues, else of any. Needs mu.
 func (h *popHold) takeAny(woken []*parkedPop, g *popGroup) []*parkedPop {
 	if out := h.take(woken, g, -1, 0, nil, true); len(out) > len(woken) {
@@ -222,9 +226,7 @@ func (h *popHold) Wake(topic, group string, queue int32) {
 		woken = h.take(nil, g, queue, 0, nil, true)
 	}
 	h.mu.Unlock()
-	for _, p := range woken {
-		p.wake()
-	}
+	wakeAll(woken)
 }
 
 // Rerun runs one pop of each queue that a group waits for, on the caller's
@@ -291,9 +293,7 @@ func (h *popHold) WakeAll(match func(topic, group string) bool) {
 		h.remove(p)
 	}
 	h.mu.Unlock()
-	for _, p := range woken {
-		p.wake()
-	}
+	wakeAll(woken)
 }
 
 // Close wakes all that is parked, and refuses more.
@@ -340,7 +340,5 @@ func (h *popHold) expire() {
 	h.mu.Lock()
 	late := h.mu.times.Late(h.remove)
 	h.mu.Unlock()
-	for _, p := range late {
-		p.wake()
-	}
+	wakeAll(late)
 }

@@ -168,8 +168,12 @@ func (st *popSlot) receipts(group string, header []byte) (failed string) {
 	popTime, invisible, revive := number("popTime"), number("invisibleTime"), number("reviveQid")
 	starts := map[string]int64{}
 	for entry := range strings.SplitSeq(h.Fields["startOffsetInfo"], ";") {
-		if part := strings.Split(entry, " "); len(part) == 3 {
-			starts[part[0]+" "+part[1]], _ = strconv.ParseInt(part[2], 10, 64)
+		part := strings.Split(entry, " ")
+		if len(part) != 3 {
+			continue
+		}
+		if start, err := strconv.ParseInt(part[2], 10, 64); err == nil {
+			starts[part[0]+" "+part[1]] = start // what is missing fails below
 		}
 	}
 	for entry := range strings.SplitSeq(h.Fields["msgOffsetInfo"], ";") {

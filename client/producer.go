@@ -202,12 +202,3 @@ func (p *Producer) SendOneway(ctx context.Context, m *message.Message, o SendOpt
 	}
 	return p.core.conn.Oneway(ctx, p.core.vip(addr), p.request(out, q))
 }
-
-// Queues are the queues of a topic that can be written to, sorted by broker name and id.
-func (p *Producer) Queues(ctx context.Context, topic string) ([]remoting.MessageQueue, error) {
-	r, err := p.route(ctx, topic)
-	if err != nil {
-		return nil, err
-	}
-	return append([]remoting.MessageQueue(nil), r.write...), nil
-}

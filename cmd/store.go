@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -239,5 +241,54 @@ func rangeArgs(optional int, names ...string) cobra.PositionalArgs {
 			return nil
 		}
 		return exact(c, args)
+	}
+}
+
+// storeKind is one thing that a command of a store can list: what --show names.
+type storeKind struct {
+	name string
+	out  storeOutput
+	rows func(ctx context.Context, d *inspect.Dir, w *render.Writer) error
+}
+
+// addShow adds --show, the first kind being what is listed without it.
+func addShow(c *cobra.Command, to *string, kinds []storeKind) {
+	names := kindNames(kinds)
+	grouped(c, groupFilter, func(f *pflag.FlagSet) {
+		f.StringVar(to, "show", names[0], "what to list: "+strings.Join(names[:len(names)-1], ", ")+" or "+names[len(names)-1])
+	})
+	completeFlag(c, "show", cobra.FixedCompletions(names, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func kindNames(kinds []storeKind) []string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// storeShow runs a command of a store that lists what --show names.
+func (a *app) storeShow(c *cobra.Command, s *storeFlags, dir string, o *outputFlags, show string, kinds []storeKind) error {
+	i := slices.IndexFunc(kinds, func(k storeKind) bool { return k.name == show })
+	if i < 0 {
+		return notOneOf("--show", show, kindNames(kinds)...)
+	}
+	return a.storeRows(c, s, dir, o, kinds[i].out, kinds[i].rows)
+}
+
+// rowsOf is the rows of a kind that are at hand all at once.
+func rowsOf(list func(ctx context.Context, d *inspect.Dir) ([][]any, error)) func(context.Context, *inspect.Dir, *render.Writer) error {
+	return func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
+		rows, err := list(ctx, d)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if err := w.Row(row...); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }

@@ -165,44 +165,22 @@ func newStoreConfigCmd(a *app) *cobra.Command {
   mqx store config /data/store --show topics --match 'writeQueues>8'
   mqx store config /data/store --match 'state!=ok || backup=differs' -o wide`,
 		Args: exactArgs("DIR"),
-		RunE: func(c *cobra.Command, args []string) error { return runStoreConfig(a, c, o, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.storeShow(c, &o.store, args[0], &o.output, o.show, storeConfigKinds)
+		},
 	}
 	o.store.add(c)
-	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringVar(&o.show, "show", "files", "what to list: files, topics, groups or delay")
-	})
+	addShow(c, &o.show, storeConfigKinds)
 	o.output.addRows(c)
 	o.output.add(c)
-	completeFlag(c, "show", cobra.FixedCompletions([]string{"files", "topics", "groups", "delay"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-func runStoreConfig(a *app, c *cobra.Command, o *storeConfigOptions, dir string) error {
-	kinds := map[string]struct {
-		schema render.Schema
-		rows   func(ctx context.Context, d *inspect.Dir) ([][]any, error)
-	}{
-		"files":  {storeConfigSchema, configFileRows},
-		"topics": {storeTopicConfigSchema, configTopicRows},
-		"groups": {storeGroupConfigSchema, configGroupRows},
-		"delay":  {storeDelaySchema, configDelayRows},
-	}
-	kind, ok := kinds[o.show]
-	if !ok {
-		return usagef("cannot use --show %q: files, topics, groups or delay", o.show).try("--show topics")
-	}
-	return a.storeRows(c, &o.store, dir, &o.output, storeOutput{schema: kind.schema}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
-		rows, err := kind.rows(ctx, d)
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			if err := w.Row(row...); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+var storeConfigKinds = []storeKind{
+	{"files", storeOutput{schema: storeConfigSchema}, rowsOf(configFileRows)},
+	{"topics", storeOutput{schema: storeTopicConfigSchema}, rowsOf(configTopicRows)},
+	{"groups", storeOutput{schema: storeGroupConfigSchema}, rowsOf(configGroupRows)},
+	{"delay", storeOutput{schema: storeDelaySchema}, rowsOf(configDelayRows)},
 }
 
 func configFileRows(_ context.Context, d *inspect.Dir) ([][]any, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"mqx/internal/render"
 	"mqx/store/inspect"
@@ -80,33 +79,22 @@ queues of the delay levels, the next first.`,
   mqx store timer /data/store --match 'topic=ORDERS && due<2026-01-02T00:00:00Z'
   mqx store timer /data/store --show slots --match 'state=waits'`,
 		Args: exactArgs("DIR"),
-		RunE: func(c *cobra.Command, args []string) error { return runStoreTimer(a, c, o, args[0]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.storeShow(c, &o.store, args[0], &o.output, o.show, storeTimerKinds)
+		},
 	}
 	o.store.add(c)
-	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringVar(&o.show, "show", "due", "what to list: due, summary, slots or units")
-	})
+	addShow(c, &o.show, storeTimerKinds)
 	o.output.addRows(c)
 	o.output.add(c)
-	completeFlag(c, "show", cobra.FixedCompletions([]string{"due", "summary", "slots", "units"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
-func runStoreTimer(a *app, c *cobra.Command, o *storeTimerOptions, dir string) error {
-	kinds := map[string]struct {
-		out  storeOutput
-		rows func(ctx context.Context, d *inspect.Dir, w *render.Writer) error
-	}{
-		"due":     {storeOutput{schema: storeDueSchema}, dueRows},
-		"summary": {storeOutput{schema: storeTimerSchema, records: true}, timerRow},
-		"slots":   {storeOutput{schema: storeSlotSchema, stream: true}, slotRows},
-		"units":   {storeOutput{schema: storeTimerUnitSchema, stream: true}, timerUnitRows},
-	}
-	kind, ok := kinds[o.show]
-	if !ok {
-		return usagef("cannot use --show %q: due, summary, slots or units", o.show).try("--show summary")
-	}
-	return a.storeRows(c, &o.store, dir, &o.output, kind.out, kind.rows)
+var storeTimerKinds = []storeKind{
+	{"due", storeOutput{schema: storeDueSchema}, dueRows},
+	{"summary", storeOutput{schema: storeTimerSchema, records: true}, timerRow},
+	{"slots", storeOutput{schema: storeSlotSchema, stream: true}, slotRows},
+	{"units", storeOutput{schema: storeTimerUnitSchema, stream: true}, timerUnitRows},
 }
 
 func dueState(x *inspect.Due) string {

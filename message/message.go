@@ -1,6 +1,7 @@
 package message
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 )
@@ -30,7 +31,26 @@ func (m *Message) SetProperty(name, value string) {
 
 // Keys returns the keys by which the message can be found.
 func (m *Message) Keys() []string {
-	return strings.FieldsFunc(m.Properties[PropKeys], func(r rune) bool { return r == ' ' })
+	var out []string
+	for word, rest := NextKey([]byte(m.Properties[PropKeys])); word != nil; word, rest = NextKey(rest) {
+		out = append(out, string(word))
+	}
+	return out
+}
+
+// NextKey cuts the first key off the text of a KEYS property; word is nil at the
+// end. Several blanks stand for one.
+func NextKey(keys []byte) (word, rest []byte) {
+	for len(keys) > 0 && keys[0] == KeySeparator[0] {
+		keys = keys[1:]
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	if end := bytes.IndexByte(keys, KeySeparator[0]); end >= 0 {
+		return keys[:end], keys[end+1:]
+	}
+	return keys, nil
 }
 
 // SetKeys replaces the keys. A blank inside a key makes two keys of it.

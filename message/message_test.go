@@ -3,6 +3,7 @@ package message_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -163,5 +164,19 @@ func TestDecodeMessagesErrors(t *testing.T) {
 			t.Error("a message above the limit is no error")
 		}
 		break // a caller that wants no more after an error
+	}
+}
+
+func TestNextKey(t *testing.T) {
+	for text, want := range map[string][]string{
+		"": nil, " ": nil, "a": {"a"}, "a b": {"a", "b"}, "  a  b ": {"a", "b"}, "a\tb": {"a\tb"},
+	} {
+		var got []string
+		for word, rest := message.NextKey([]byte(text)); word != nil; word, rest = message.NextKey(rest) {
+			got = append(got, string(word))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q has the keys %q, want %q", text, got, want)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -183,12 +182,8 @@ func appendKeyHashes(dst []int32, rec message.View) []int32 {
 	if hasUniq {
 		dst = append(dst, h.Key(uniq))
 	}
-	for len(keys) > 0 {
-		var word []byte
-		word, keys, _ = bytes.Cut(keys, []byte{' '})
-		if len(word) > 0 {
-			dst = append(dst, h.Key(word))
-		}
+	for word, rest := message.NextKey(keys); word != nil; word, rest = message.NextKey(rest) {
+		dst = append(dst, h.Key(word))
 	}
 	if hasTags {
 		dst = append(dst, h.Tags(tags))

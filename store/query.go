@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
@@ -117,7 +116,7 @@ func (r *QueryRequest) matches(rec message.View) bool {
 		return false
 	}
 	keys, _ := message.Property(props, message.PropKeys)
-	for word := range bytes.SplitSeq(keys, []byte{' '}) {
+	for word, rest := message.NextKey(keys); word != nil; word, rest = message.NextKey(rest) {
 		if string(word) == r.Key {
 			return true
 		}

@@ -3,10 +3,7 @@ package crash
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +11,6 @@ import (
 
 	"mqx/message"
 	"mqx/remoting"
-	"mqx/remoting/client"
 )
 
 // delayWindow is how far back a death may repeat deliveries: the progress is
@@ -23,14 +19,7 @@ const delayWindow = 3 * time.Second
 
 // delayLife is a broker that is killed while messages wait for their time.
 type delayLife struct {
-	t      *testing.T
-	dir    string
-	conf   string
-	addr   string
-	broker *child
-	point  string // at which it dies by itself
-	c      *client.Client
-	deaths []time.Time
+	killable
 
 	mu    sync.Mutex
 	due   map[string]time.Time // answered sends and send-backs: not before
@@ -63,31 +52,8 @@ func TestDelayCrash(t *testing.T) {
 
 func newDelayLife(t *testing.T) *delayLife {
 	t.Helper()
-	dir, port := t.TempDir(), freePort(t)
-	l := &delayLife{t: t, dir: dir, addr: fmt.Sprintf("127.0.0.1:%d", port), due: map[string]time.Time{}, asked: map[string]time.Time{}}
-	l.conf = filepath.Join(dir, "broker.conf")
-	text := fmt.Sprintf("brokerClusterName=C\nbrokerName=b\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort=%d\nstorePathRootDir=%s\n"+
-		"mappedFileSizeCommitLog=4194304\nflushDelayOffsetInterval=1000\nmessageDelayLevel=1s 2s 3s\ndiskMaxUsedSpaceRatio=95\n", port, filepath.Join(dir, "store"))
-	if err := os.WriteFile(l.conf, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	l.c = client.New(client.Config{RequestTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler)})
-	t.Cleanup(func() { _ = l.c.Close() })
-	return l
-}
-
-func (l *delayLife) start() {
-	l.t.Helper()
-	l.broker = startChild(l.t, l.dir, l.conf, l.point)
-	select {
-	case <-l.broker.ready:
-	case <-l.broker.done:
-		if l.point != "" && l.broker.killed() {
-			return
-		}
-		l.t.Fatalf("the broker did not start:\n%s", tail(l.broker.log, 20))
-	case <-time.After(startLimit):
-		l.t.Fatal("the broker did not start in time")
+	return &delayLife{
+		killable: newKillable(t, "flushDelayOffsetInterval=1000\nmessageDelayLevel=1s 2s 3s\n", nil), due: map[string]time.Time{}, asked: map[string]time.Time{},
 	}
 }
 
@@ -109,18 +75,6 @@ func (l *delayLife) round(d time.Duration) {
 		}
 	})
 	work.Wait()
-}
-
-func (l *delayLife) call(code int32, head any, body []byte) *remoting.Command {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	req := remoting.NewRequest(code, head)
-	req.Body = body
-	resp, err := l.c.Call(ctx, l.addr, req)
-	if err != nil {
-		return nil // the broker may have died
-	}
-	return resp
 }
 
 // note remembers a message that is to come to a topic, level seconds from now.

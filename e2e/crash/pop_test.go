@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +13,6 @@ import (
 
 	"mqx/message"
 	"mqx/remoting"
-	"mqx/remoting/client"
 )
 
 // popWindow is how far back a death may repeat what was acknowledged: offsets
@@ -26,13 +22,7 @@ const popWindow = 5 * time.Second
 
 // popLife is a broker that is killed while messages are popped.
 type popLife struct {
-	t      *testing.T
-	dir    string
-	conf   string
-	addr   string
-	broker *child
-	c      *client.Client
-	deaths []time.Time
+	killable
 
 	mu     sync.Mutex
 	stored map[string]bool      // sends that were answered
@@ -84,31 +74,8 @@ func TestPopCrash(t *testing.T) {
 
 func newPopLife(t *testing.T, merge bool) *popLife {
 	t.Helper()
-	dir := t.TempDir()
-	port := freePort(t)
-	l := &popLife{t: t, dir: dir, addr: fmt.Sprintf("127.0.0.1:%d", port), stored: map[string]bool{}, popped: map[string]time.Time{}, acked: map[string]time.Time{}}
-	l.conf = filepath.Join(dir, "broker.conf")
-	text := fmt.Sprintf("brokerClusterName=C\nbrokerName=b\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort=%d\nstorePathRootDir=%s\n"+
-		"mappedFileSizeCommitLog=4194304\nflushConsumerOffsetInterval=1000\nreviveInterval=100\nenablePopBufferMerge=%v\n"+
-		"popCkStayBufferTime=2000\npopCkStayBufferTimeOut=500\ndiskMaxUsedSpaceRatio=95\n", port, filepath.Join(dir, "store"), merge)
-	if err := os.WriteFile(l.conf, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	l.c = client.New(client.Config{RequestTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler)})
-	t.Cleanup(func() { _ = l.c.Close() })
-	return l
-}
-
-func (l *popLife) start() {
-	l.t.Helper()
-	l.broker = startChild(l.t, l.dir, l.conf, "")
-	select {
-	case <-l.broker.ready:
-	case <-l.broker.done:
-		l.t.Fatalf("the broker did not start:\n%s", tail(l.broker.log, 20))
-	case <-time.After(startLimit):
-		l.t.Fatal("the broker did not start in time")
-	}
+	settings := fmt.Sprintf("flushConsumerOffsetInterval=1000\nreviveInterval=100\nenablePopBufferMerge=%v\npopCkStayBufferTime=2000\npopCkStayBufferTimeOut=500\n", merge)
+	return &popLife{killable: newKillable(t, settings, nil), stored: map[string]bool{}, popped: map[string]time.Time{}, acked: map[string]time.Time{}}
 }
 
 // round sends, pops and acknowledges for a while.
@@ -147,18 +114,6 @@ func (l *popLife) drain() {
 			return
 		}
 	}
-}
-
-func (l *popLife) call(code int32, head any, body []byte) *remoting.Command {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	req := remoting.NewRequest(code, head)
-	req.Body = body
-	resp, err := l.c.Call(ctx, l.addr, req)
-	if err != nil {
-		return nil // the broker may have died
-	}
-	return resp
 }
 
 func (l *popLife) send(body string) {

@@ -3,10 +3,7 @@ package crash
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +12,6 @@ import (
 	"mqx/internal/fastjson"
 	"mqx/message"
 	"mqx/remoting"
-	"mqx/remoting/client"
 )
 
 // opWindow is how far back a death may take the mark of an end with it: op
@@ -39,13 +35,7 @@ type tx struct {
 
 // txLife is a broker that is killed while transactions are open.
 type txLife struct {
-	t      *testing.T
-	dir    string
-	conf   string
-	addr   string
-	broker *child
-	c      *client.Client
-	deaths []time.Time
+	killable
 
 	mu      sync.Mutex
 	all     map[string]*tx // by body
@@ -76,31 +66,16 @@ func TestTransactionCrash(t *testing.T) {
 
 func newTxLife(t *testing.T) *txLife {
 	t.Helper()
-	dir, port := t.TempDir(), freePort(t)
-	l := &txLife{t: t, dir: dir, addr: fmt.Sprintf("127.0.0.1:%d", port), all: map[string]*tx{}}
-	l.conf = filepath.Join(dir, "broker.conf")
-	text := fmt.Sprintf("brokerClusterName=C\nbrokerName=b\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort=%d\nstorePathRootDir=%s\n"+
-		"mappedFileSizeCommitLog=4194304\nflushConsumerOffsetInterval=60000\ntransactionCheckInterval=300\ntransactionTimeOut=300\n"+
-		"transactionOpBatchInterval=200\ntransactionCheckMax=1000\ndiskMaxUsedSpaceRatio=95\n", port, filepath.Join(dir, "store"))
-	if err := os.WriteFile(l.conf, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	l.c = client.New(client.Config{RequestTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler), OnRequest: l.asked})
-	t.Cleanup(func() { _ = l.c.Close() })
+	l := &txLife{all: map[string]*tx{}}
+	l.killable = newKillable(t, "flushConsumerOffsetInterval=60000\ntransactionCheckInterval=300\ntransactionTimeOut=300\n"+
+		"transactionOpBatchInterval=200\ntransactionCheckMax=1000\n", l.asked)
 	return l
 }
 
 // start starts the broker and shows it a producer.
 func (l *txLife) start() {
 	l.t.Helper()
-	l.broker = startChild(l.t, l.dir, l.conf, "")
-	select {
-	case <-l.broker.ready:
-	case <-l.broker.done:
-		l.t.Fatalf("the broker did not start:\n%s", tail(l.broker.log, 20))
-	case <-time.After(startLimit):
-		l.t.Fatal("the broker did not start in time")
-	}
+	l.killable.start()
 	body, err := fastjson.Marshal(remoting.HeartbeatData{ClientID: "producer", ProducerDataSet: []remoting.ProducerData{{GroupName: "PG"}}})
 	if err != nil {
 		l.t.Fatal(err)
@@ -110,15 +85,12 @@ func (l *txLife) start() {
 	}
 }
 
+// call is killable's, and notes how long answers take.
 func (l *txLife) call(code int32, head any, body []byte) *remoting.Command {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	req := remoting.NewRequest(code, head)
-	req.Body = body
 	began := time.Now()
-	resp, err := l.c.Call(ctx, l.addr, req)
-	if err != nil {
-		return nil // the broker may have died
+	resp := l.killable.call(code, head, body)
+	if resp == nil {
+		return nil
 	}
 	l.mu.Lock()
 	l.slowest = max(l.slowest, time.Since(began))

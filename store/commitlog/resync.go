@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"mqx/internal/vfs"
 	"mqx/message"
 )
 
@@ -112,7 +113,7 @@ func (sc *scanner) searchSegment(s *segment, end int64) (int64, error) {
 			return 0, err
 		}
 		if !sc.nonzero {
-			sc.nonzero = !isZero(b)
+			sc.nonzero = !vfs.AllZero(b)
 		}
 		if found, err := sc.searchChunk(s, b, end); err != nil || found >= 0 {
 			return found, err
@@ -191,7 +192,7 @@ func lacksSector(rec message.View, at int64) bool {
 	}
 	end := at + int64(len(rec))
 	for from := (end - props + sector - 1) / sector * sector; from < end; from += sector {
-		if isZero(rec[from-at : min(from+sector, end)-at]) {
+		if vfs.AllZero(rec[from-at : min(from+sector, end)-at]) {
 			return !sealed(rec)
 		}
 	}
@@ -228,16 +229,4 @@ func CheckProperties(props []byte) error {
 		i += run + next
 	}
 	return nil
-}
-
-var zeros [4096]byte
-
-func isZero(b []byte) bool {
-	for len(b) > len(zeros) {
-		if !bytes.Equal(b[:len(zeros)], zeros[:]) {
-			return false
-		}
-		b = b[len(zeros):]
-	}
-	return bytes.Equal(b, zeros[:len(b)])
 }

@@ -237,7 +237,7 @@ func (c *copier) bytes(out, in vfs.File, size int64) error {
 		if readFull(in, b, off) != nil {
 			c.blocks(in, b, off)
 		}
-		if !isZero(b) {
+		if !vfs.AllZero(b) {
 			if _, err := out.WriteAt(b, off); err != nil {
 				return err
 			}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"sort"
 
+	"mqx/internal/vfs"
 	"mqx/message"
 )
 
@@ -142,7 +143,7 @@ func (l *Log) Tail(ctx context.Context, hint int64) (Tail, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Tail{}, err
 		}
-		if err == nil && !isZero(b[:n]) {
+		if err == nil && !vfs.AllZero(b[:n]) {
 			break
 		}
 	}

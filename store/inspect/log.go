@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"mqx/internal/vfs"
 	"mqx/message"
 )
 
@@ -157,7 +158,7 @@ func (l *Log) frame(f File, off, limit int64) (size int64, why, err error) {
 	size = int64(n)
 	switch {
 	case why != nil:
-		if isZero(head[:min(len(head), message.BlankLen)]) {
+		if vfs.AllZero(head[:min(len(head), message.BlankLen)]) {
 			why = errZeros
 		}
 		return 0, why, nil

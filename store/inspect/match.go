@@ -135,9 +135,7 @@ func hasKey(props, key []byte) bool {
 		return true
 	}
 	keys, _ := message.Property(props, message.PropKeys)
-	for len(keys) > 0 {
-		var word []byte
-		word, keys, _ = bytes.Cut(keys, []byte(message.KeySeparator))
+	for word, rest := message.NextKey(keys); word != nil; word, rest = message.NextKey(rest) {
 		if bytes.Equal(word, key) {
 			return true
 		}

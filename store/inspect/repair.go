@@ -435,7 +435,7 @@ func copyRange(out, in vfs.File, from, to int64) error {
 		if err := readFull(in, b, off); err != nil {
 			return err
 		}
-		if !isZero(b) {
+		if !vfs.AllZero(b) {
 			if _, err := out.WriteAt(b, off-from); err != nil {
 				return err
 			}

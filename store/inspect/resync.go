@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"slices"
@@ -180,8 +179,9 @@ func nextData(file vfs.File, f File, pos, end int64) (int64, error) {
 
 // lastNonzero is the index of the last byte that is not zero, -1 when all are.
 func lastNonzero(b []byte) int {
-	for len(b) >= len(zeros) && isZero(b[len(b)-len(zeros):]) {
-		b = b[:len(b)-len(zeros)]
+	const step = 4096 // many at a time
+	for len(b) >= step && vfs.AllZero(b[len(b)-step:]) {
+		b = b[:len(b)-step]
 	}
 	for i := len(b) - 1; i >= 0; i-- {
 		if b[i] != 0 {
@@ -189,16 +189,4 @@ func lastNonzero(b []byte) int {
 		}
 	}
 	return -1
-}
-
-var zeros [4096]byte
-
-func isZero(b []byte) bool {
-	for len(b) > len(zeros) {
-		if !bytes.Equal(b[:len(zeros)], zeros[:]) {
-			return false
-		}
-		b = b[len(zeros):]
-	}
-	return bytes.Equal(b, zeros[:len(b)])
 }

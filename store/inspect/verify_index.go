@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -283,12 +282,8 @@ func keyHashes(dst []int32, topic []byte, p *fields) []int32 {
 	if len(p.uniq) > 0 {
 		dst = append(dst, h.Key(p.uniq))
 	}
-	for keys := p.keys; len(keys) > 0; {
-		var word []byte
-		word, keys, _ = bytes.Cut(keys, []byte{' '})
-		if len(word) > 0 {
-			dst = append(dst, h.Key(word))
-		}
+	for word, rest := message.NextKey(p.keys); word != nil; word, rest = message.NextKey(rest) {
+		dst = append(dst, h.Key(word))
 	}
 	if len(p.tags) > 0 {
 		dst = append(dst, h.Tags(p.tags))

@@ -229,7 +229,7 @@ func (w *walker) record(off int64) (rec message.View, next int64, why, err error
 	case errors.Is(why, message.ErrBlank):
 		return nil, w.file.End(), nil, nil
 	case why != nil:
-		if isZero(b[:message.BlankLen]) {
+		if vfs.AllZero(b[:message.BlankLen]) {
 			return nil, 0, errZeros, nil
 		}
 		return framed(b, off), 0, why, nil

@@ -240,7 +240,7 @@ func (l *files) blankFrom(pos int64) (bool, error) {
 		if err := l.read(l.starts[n-1]+off, int(min(scanBytes, int64(l.size)-off))); err != nil {
 			return false, err
 		}
-		if !allZero(l.win) {
+		if !vfs.AllZero(l.win) {
 			return false, nil
 		}
 	}
@@ -330,7 +330,7 @@ func eachPage(f vfs.File, call func(off int64, b []byte)) error {
 		if _, err := f.ReadAt(buf[:n], off); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		if !allZero(buf[:n]) {
+		if !vfs.AllZero(buf[:n]) {
 			call(off, buf[:n])
 		}
 		off += n

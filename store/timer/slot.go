@@ -1,8 +1,9 @@
 package timer
 
 import (
-	"bytes"
 	"encoding/binary"
+
+	"mqx/internal/vfs"
 )
 
 const (
@@ -238,26 +239,13 @@ func (w *Wheel) redirty(runs []run) {
 			fresh := w.pages[i/pageSlots] == nil
 			p := w.page(i)
 			word, mask := bit(i % pageSlots)
-			if raw := p.raw[i%pageSlots*SlotSize:]; fresh || allZero(raw[:SlotSize]) {
+			if raw := p.raw[i%pageSlots*SlotSize:]; fresh || vfs.AllZero(raw[:SlotSize]) {
 				copy(raw[:SlotSize], r.b[o:o+SlotSize])
 			}
 			p.dirty[word] |= mask
 		}
 	}
 }
-
-func allZero(b []byte) bool {
-	for len(b) > 0 {
-		n := min(len(b), len(zeros))
-		if !bytes.Equal(b[:n], zeros[:n]) {
-			return false
-		}
-		b = b[n:]
-	}
-	return true
-}
-
-var zeros [4096]byte
 
 // copyAll copies the pages in memory, and lets those go that hold nothing to come.
 func (w *Wheel) copyAll() []run {
