@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/vfs"
 	"mqx/store"
 )
 
@@ -47,7 +48,7 @@ var ErrEmptyFile = errors.New("the file is empty")
 // .json or whose backup does, and timermetrics and transactionMetrics.
 func (d *Dir) JSONNames() ([]string, error) {
 	entries, err := d.fs.ReadDir(d.Path(nameConfig))
-	if errors.Is(err, fs.ErrNotExist) {
+	if vfs.Absent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -106,5 +107,8 @@ func (d *Dir) jsonCopy(name string) (*JSONCopy, error) {
 
 // Checkpoint is the content of the file checkpoint; ok is false when there is none or it is too short.
 func (d *Dir) Checkpoint() (c store.Checkpoint, ok bool, err error) {
+	if _, there, err := d.stat(nameCheckpoint); err != nil || !there {
+		return store.Checkpoint{}, false, err
+	}
 	return store.ReadCheckpoint(d.fs, d.root)
 }

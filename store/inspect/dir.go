@@ -159,7 +159,7 @@ func (d *Dir) Log() *Log { return d.log }
 // others are the names of entries that are not such files, those that end in .tmp or .ok of Apache's warm-up included.
 func (d *Dir) list(dir string) (numbered []File, others []string, err error) {
 	entries, err := d.fs.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if vfs.Absent(err) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ func (d *Dir) list(dir string) (numbered []File, others []string, err error) {
 			continue
 		}
 		st, err := d.fs.Stat(filepath.Join(dir, e.Name()))
-		if errors.Is(err, fs.ErrNotExist) {
+		if vfs.Absent(err) {
 			continue // expired meanwhile
 		}
 		if err != nil {
@@ -208,7 +208,7 @@ func FileName(start int64) string { return fmt.Sprintf("%020d", start) }
 func (d *Dir) stat(name string) (f File, ok bool, err error) {
 	path := d.Path(name)
 	st, err := d.fs.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || (err == nil && st.IsDir()) {
+	if vfs.Absent(err) || (err == nil && st.IsDir()) {
 		return File{}, false, nil
 	}
 	if err != nil {
@@ -227,7 +227,7 @@ func (d *Dir) read(name string, limit int64) (b []byte, ok bool, err error) {
 		return nil, true, fmt.Errorf("cannot read %q: %d bytes, the limit is %d", st.Path, st.Size, limit)
 	}
 	b, err = vfs.ReadFile(d.fs, st.Path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if vfs.Absent(err) {
 		return nil, false, nil
 	}
 	return b, true, err

@@ -105,6 +105,13 @@ func (s *findings) add(f *Finding) {
 	}
 }
 
+// has reports whether a file already has a finding of a kind.
+func (s *findings) has(kind FindingKind, file string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.mu.list, func(f *Finding) bool { return f.Kind == kind && f.File == file })
+}
+
 // sorted are the findings, those of the log first, then by file and place; notes last.
 func (s *findings) sorted() ([]*Finding, int) {
 	s.mu.Lock()

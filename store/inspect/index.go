@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
 
+	"mqx/internal/vfs"
 	"mqx/message"
 )
 
@@ -52,7 +52,7 @@ type IndexFile struct {
 // Index opens the files of the key index, oldest first. A file that cannot be one has Err set.
 func (d *Dir) Index() ([]*IndexFile, error) {
 	entries, err := d.fs.ReadDir(d.Path(nameIndex))
-	if errors.Is(err, fs.ErrNotExist) {
+	if vfs.Absent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -65,7 +65,7 @@ func (d *Dir) Index() ([]*IndexFile, error) {
 		}
 		path := filepath.Join(d.Path(nameIndex), e.Name())
 		st, err := d.fs.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		if vfs.Absent(err) {
 			continue
 		}
 		if err != nil {

@@ -1,12 +1,13 @@
 package inspect
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"mqx/internal/vfs"
 )
 
 // Kind is a trait of a store directory that not every reader understands.
@@ -156,7 +157,7 @@ func (d *Dir) logElsewhere() (bool, error) {
 // rocksTables counts the tables of a RocksDB and its write-ahead logs that hold something.
 func (d *Dir) rocksTables(dir string) (files int, bytes int64, err error) {
 	entries, err := d.fs.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if vfs.Absent(err) {
 		return 0, 0, nil
 	}
 	for _, e := range entries {
@@ -164,7 +165,7 @@ func (d *Dir) rocksTables(dir string) (files int, bytes int64, err error) {
 			continue
 		}
 		st, err := d.fs.Stat(filepath.Join(dir, e.Name()))
-		if errors.Is(err, fs.ErrNotExist) {
+		if vfs.Absent(err) {
 			continue
 		}
 		if err != nil {
@@ -180,7 +181,7 @@ func (d *Dir) rocksTables(dir string) (files int, bytes int64, err error) {
 // weigh counts the regular files below a directory and their bytes. A missing directory has none.
 func (d *Dir) weigh(dir string) (files int, bytes int64, err error) {
 	entries, err := d.fs.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if vfs.Absent(err) {
 		return 0, 0, nil
 	}
 	if err != nil {
@@ -200,7 +201,7 @@ func (d *Dir) weigh(dir string) (files int, bytes int64, err error) {
 			continue
 		}
 		st, err := d.fs.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		if vfs.Absent(err) {
 			continue
 		}
 		if err != nil {

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
 
+	"mqx/internal/vfs"
 	"mqx/message"
 	"mqx/store/consumequeue"
 )
@@ -121,7 +121,7 @@ func boolCompare(a, b bool) int {
 func (d *Dir) queueDirs(name string) ([]QueueKey, error) {
 	dir := d.Path(name)
 	topics, err := d.fs.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	if vfs.Absent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -136,7 +136,7 @@ func (d *Dir) queueDirs(name string) ([]QueueKey, error) {
 			continue
 		}
 		ids, err := d.fs.ReadDir(filepath.Join(dir, t.Name()))
-		if errors.Is(err, fs.ErrNotExist) {
+		if vfs.Absent(err) {
 			continue // deleted meanwhile
 		}
 		if err != nil {

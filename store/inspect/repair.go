@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"mqx/internal/clock"
 	"mqx/internal/vfs"
@@ -229,7 +230,10 @@ func (a *applier) step(s *Step) error {
 // exists reports whether there is a file.
 func (a *applier) exists(name string) (bool, error) {
 	_, err := a.fs.Stat(a.path(name))
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, syscall.ELOOP) {
+		return true, nil // the link itself
+	}
+	if vfs.Absent(err) {
 		return false, nil
 	}
 	return err == nil, err
@@ -561,9 +565,7 @@ func (a *applier) restore(from, to string) error {
 		return err
 	}
 	if old, err := vfs.ReadFile(a.fs, a.path(to)); err == nil && string(old) == string(b) {
-		return nil
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return nil // what cannot be read, or is too long to be, is moved away as it is
 	}
 	if err := a.quarantine(to); err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -143,11 +142,14 @@ func (v *verifier) run() error {
 
 // prepare reads what has to be known before the log is read.
 func (v *verifier) prepare() error {
-	var err error
+	err := v.shape()
+	if err != nil {
+		return err
+	}
 	if v.ckpt, v.hasCkpt, err = v.d.Checkpoint(); err != nil {
 		return err
 	}
-	if v.deleted, err = store.DeletedTopics(v.d.fs, v.d.root); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if v.deleted, err = store.DeletedTopics(v.d.fs, v.d.root); err != nil && !vfs.Absent(err) {
 		if !errors.Is(err, store.ErrStateFile) {
 			return err
 		}
@@ -163,7 +165,7 @@ func (v *verifier) prepare() error {
 		{"mqx/stopped", "the last stop", "remove it; the next start searches the log instead", store.CheckStopNote},
 		{"mqx/durable", "the last checkpoint", "remove it; the next start searches more of the log instead", store.CheckDurableNote},
 	} {
-		if err := note.check(v.d.fs, v.d.root); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := note.check(v.d.fs, v.d.root); err != nil && !vfs.Absent(err) {
 			if !errors.Is(err, store.ErrStateFile) {
 				return err
 			}
@@ -186,6 +188,26 @@ func (v *verifier) prepare() error {
 	v.index = &indexCheck{v: v}
 	v.queues, err = newQueueTable(v)
 	return err
+}
+
+// shape reports files where a directory of a store belongs, and directories where a file does: a broker does not start on
+// them, and nothing can be built in their place.
+func (v *verifier) shape() error {
+	for _, name := range []string{nameCommitLog, nameQueues, nameBatchQueues, nameExtUnits, nameIndex, nameConfig, nameTimerLog, "mqx"} {
+		if _, file, err := v.d.stat(name); err != nil {
+			return err
+		} else if file {
+			v.foreign(v.d.Path(name), "a file lies where a directory belongs")
+		}
+	}
+	for _, name := range []string{nameCheckpoint, nameAbort, nameTimerWheel, "config/timermetrics", "config/timercheck"} {
+		if st, err := v.d.fs.Stat(v.d.Path(name)); err == nil && st.IsDir() {
+			v.foreign(v.d.Path(name), "a directory lies where a file belongs")
+		} else if err != nil && !vfs.Absent(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 // progress counts bytes of the log that were read.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"mqx/internal/vfs"
 	"mqx/message"
 	"mqx/store/index"
 )
@@ -155,7 +156,7 @@ func (x *indexCheck) bordersIn(f *indexFile) []int64 {
 func (x *indexCheck) others() error {
 	v := x.v
 	entries, err := v.d.fs.ReadDir(v.d.Path(nameIndex))
-	if errors.Is(err, fs.ErrNotExist) {
+	if vfs.Absent(err) {
 		return nil
 	}
 	if err != nil {

@@ -326,7 +326,7 @@ func (w *logWorker) broken(b Break) {
 	if b.Kind == BreakTorn {
 		x.kind = FindLogTorn
 	}
-	if rec, err := message.ParseView(b.Record, message.DecodeOptions{}); err == nil {
+	if rec, err := message.ParseView(b.Record, message.DecodeOptions{}); err == nil && rec.QueueOffset() >= 0 {
 		x.heads = append(x.heads, headOf(rec, b.From))
 	}
 	w.p.breaks = append(w.p.breaks, x)
@@ -339,6 +339,8 @@ func headOf(rec message.View, off int64) lostRecord {
 	}
 }
 
+var errNegative = errors.New("its queue offset is negative")
+
 var errSector = errors.New("a sector of the properties was never written")
 
 // record compares one record with its units and entries.
@@ -346,6 +348,10 @@ func (w *logWorker) record(off int64, rec message.View) error {
 	p := w.p
 	if commitlog.LacksSector(rec, off-p.p.Start) {
 		w.broken(Break{Kind: BreakRot, From: off, To: off + int64(len(rec)), Path: p.p.Path, Err: errSector, Record: rec})
+		return nil
+	}
+	if rec.QueueOffset() < 0 { // no queue can list it
+		w.broken(Break{Kind: BreakRot, From: off, To: off + int64(len(rec)), Path: p.p.Path, Err: errNegative, Record: rec})
 		return nil
 	}
 	storeTime := rec.StoreTimestamp()

@@ -7,12 +7,14 @@ import (
 	"io/fs"
 	"maps"
 	"math"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"mqx/internal/vfs"
 	"mqx/message"
 )
 
@@ -68,7 +70,7 @@ func newQueueTable(v *verifier) (*queueTable, error) {
 	t.anyDir = len(keys) > 0
 	for _, k := range keys {
 		q, err := v.d.Queue(k)
-		if errors.Is(err, fs.ErrNotExist) {
+		if vfs.Absent(err) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
@@ -101,7 +103,7 @@ func (t *queueTable) of(topic []byte, id int32, batch bool) (*vqueue, error) {
 	}
 	k := QueueKey{string(topic), id, batch}
 	files, err := t.v.d.Queue(k) // a live broker may have made it meanwhile
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !vfs.Absent(err) {
 		return nil, err
 	}
 	t.mu.Lock()
@@ -282,6 +284,11 @@ func (q *vqueue) missing() {
 	if v.topicGone(q.key.Topic) {
 		v.unseen[q.key.Topic] += q.mu.recs
 		return
+	}
+	for _, name := range []string{path.Dir(q.key.Dir()), q.key.Dir()} {
+		if _, file, err := v.d.stat(name); err == nil && file && !v.found.has(FindForeign, name) {
+			v.foreign(v.d.Path(name), "a file lies where a directory belongs")
+		}
 	}
 	f := q.finding(FindQueueMissing, q.key.Dir(), -1, fmt.Sprintf("queue %s has no files; the log holds %d messages of it", q.key, q.mu.recs))
 	f.Phys, f.Messages = q.mu.first, q.mu.recs

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"sync/atomic"
 
 	"mqx/store/consumequeue"
@@ -73,10 +74,10 @@ func (c *queueCursors) of(q *vqueue) *queueCursor {
 
 // unit reads unit n of a queue; ok is false when no file has it.
 func (c *queueCursors) unit(q *vqueue, n int64) (u Unit, ok bool, err error) {
-	if q.q == nil || n < 0 {
-		return Unit{}, false, nil
-	}
 	size := q.key.UnitBytes()
+	if q.q == nil || n < 0 || n >= math.MaxInt64/size {
+		return Unit{}, false, nil // also what a broken record says, which may be any number
+	}
 	w := c.of(q)
 	if at := n - w.from; at >= 0 && (at+1)*size <= int64(len(w.buf)) {
 		return q.q.decode(w.buf[at*size:], n), true, nil

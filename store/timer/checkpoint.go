@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"io/fs"
 	"os"
 
 	"mqx/internal/vfs"
@@ -75,7 +74,7 @@ func ReadCheckpoint(fsys vfs.FS, root string) (c Checkpoint, ok bool, err error)
 // readHead reads up to n bytes; a missing file is empty.
 func readHead(fsys vfs.FS, path string, n int) ([]byte, error) {
 	f, err := fsys.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if vfs.Absent(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -83,7 +82,7 @@ func readHead(fsys vfs.FS, path string, n int) ([]byte, error) {
 	}
 	b := make([]byte, n)
 	got, err := f.ReadAt(b, 0)
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || vfs.Absent(err) { // a directory can be opened
 		err = nil
 	}
 	return b[:got], errors.Join(err, f.Close())

@@ -3,7 +3,6 @@ package timer
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strconv"
 
@@ -77,7 +76,7 @@ func (v *View) readMetrics() error {
 	path := metricsPath(v.root)
 	for _, p := range []string{path, jsonfile.BackupName(path)} {
 		b, err := vfs.ReadFile(v.fs, p)
-		if errors.Is(err, fs.ErrNotExist) {
+		if vfs.Absent(err) {
 			continue
 		}
 		if err != nil {
@@ -102,7 +101,7 @@ func (v *View) findWheels() error {
 	}
 	for _, w := range names {
 		st, err := v.fs.Stat(filepath.Join(v.root, w.Name))
-		if errors.Is(err, fs.ErrNotExist) {
+		if vfs.Absent(err) {
 			continue
 		}
 		if err != nil {
