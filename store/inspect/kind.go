@@ -135,7 +135,7 @@ func (d *Dir) logElsewhere() (bool, error) {
 	if len(d.o.CommitLogDirs) > 0 {
 		return false, nil
 	}
-	if _, err := d.fs.Stat(d.Path(nameCommitLog)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := d.fs.Stat(d.Path(nameCommitLog)); !vfs.Absent(err) {
 		return false, err
 	}
 	entries, err := d.fs.ReadDir(d.root)
