@@ -116,14 +116,14 @@ const (
 // sum identifies a checkpoint.
 func (c *Checkpoint) sum() uint32 { return crc32.ChecksumIEEE(c.Append(nil)) }
 
-func (p *progress) append(dst []byte) []byte {
-	be, start := binary.BigEndian, len(dst)
-	dst = be.AppendUint32(dst, progressMagic)
+func (p *progress) bytes() []byte {
+	be := binary.BigEndian
+	dst := be.AppendUint32(nil, progressMagic)
 	for _, v := range [...]int64{p.readTime, p.slotPos, p.queueOffset, p.need, p.logEnd} {
 		dst = be.AppendUint64(dst, uint64(v))
 	}
 	dst = be.AppendUint32(be.AppendUint32(dst, p.with[0]), p.with[1])
-	return be.AppendUint32(dst, crc32.ChecksumIEEE(dst[start:]))
+	return be.AppendUint32(dst, crc32.ChecksumIEEE(dst))
 }
 
 func decodeProgress(b []byte) (p progress, ok bool) {

@@ -38,7 +38,7 @@ func (t *Timer) writeProgress(at ...int64) error {
 	p := t.progress()
 	t.mu.Unlock()
 	for _, off := range at {
-		if _, err := t.progF.WriteAt(p.append(nil), off); err != nil {
+		if _, err := t.progF.WriteAt(p.bytes(), off); err != nil {
 			return fmt.Errorf("cannot note progress of timer: %w", err)
 		}
 	}
@@ -65,7 +65,7 @@ func (t *Timer) settled(s *step, sum uint32, durable bool) error {
 		return err
 	}
 	s.with = [2]uint32{sum, sum}
-	if _, err := t.progF.WriteAt(s.progress.append(nil), durableAt); err != nil { // nothing closes it: a flush runs
+	if _, err := t.progF.WriteAt(s.progress.bytes(), durableAt); err != nil { // nothing closes it: a flush runs
 		return fmt.Errorf("cannot note progress of timer: %w", err)
 	}
 	return t.progF.Sync()

@@ -19,7 +19,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(b[:min(len(b), 4*UnitSize)])
 	}
-	f.Add((&progress{readTime: 1, slotPos: NoPos, queueOffset: 2, need: 3, logEnd: 4, with: [2]uint32{5, 6}}).append(nil))
+	f.Add((&progress{readTime: 1, slotPos: NoPos, queueOffset: 2, need: 3, logEnd: 4, with: [2]uint32{5, 6}}).bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if u, err := DecodeUnit(b); err == nil && !bytes.Equal(u.Append(nil), b[:UnitSize]) {
 			t.Errorf("unit %+v", u)
@@ -34,7 +34,7 @@ func FuzzDecode(f *testing.F) {
 		if c, ok := DecodeCheckpoint(b); ok && len(b) >= CheckpointSize && !bytes.Equal(c.Append(nil), b[:CheckpointSize]) {
 			t.Errorf("checkpoint %+v", c)
 		}
-		if p, ok := decodeProgress(b); ok && !bytes.Equal(p.append(nil), b[:progressSize]) {
+		if p, ok := decodeProgress(b); ok && !bytes.Equal(p.bytes(), b[:progressSize]) {
 			t.Errorf("progress %+v", p)
 		}
 		_, _ = ParseMetrics(b)

@@ -112,11 +112,11 @@ func (t *Timer) load(o Origin) error {
 		return err
 	}
 	t.saved = t.metrics.version
-	return t.openFor(o)
+	return t.openFor()
 }
 
 // openFor opens the files that are written in place.
-func (t *Timer) openFor(o Origin) error {
+func (t *Timer) openFor() error {
 	fsys, root := t.cfg.FS, t.cfg.Root
 	for _, dir := range []string{filepath.Dir(checkpointPath(root)), filepath.Dir(progressPath(root))} {
 		if err := vfs.MkdirAllDurable(fsys, dir); err != nil {

@@ -61,7 +61,7 @@ func (t *Timer) cutPartial(nowMs int64) error {
 			return err
 		}
 		if err != nil || u.Prev >= pos {
-			return nil // a damaged chain stays as it is: its rest is found by searching
+			return nil //nolint:nilerr // a damaged chain stays as it is: its rest is found by searching
 		}
 		switch {
 		case pos > t.slotPos:
