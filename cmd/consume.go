@@ -90,7 +90,8 @@ subscription of the group, and the broker decides.`,
 }
 
 func (o *consumeOptions) check(c *cobra.Command) error {
-	if err := o.compile(); err != nil {
+	var err error
+	if o.filter, err = compileWhere(o.where); err != nil {
 		return err
 	}
 	if err := o.show.check(); err != nil {
@@ -122,27 +123,26 @@ func (o *consumeOptions) check(c *cobra.Command) error {
 	return nil
 }
 
-// compile reads --where. A mistake in it is told with its place.
-func (o *consumeOptions) compile() error {
-	if o.where == "" {
-		return nil
+// compileWhere reads --where; nil without one. A mistake in it is told with its place.
+func compileWhere(where string) (*filter.Expression, error) {
+	if where == "" {
+		return nil, nil //nolint:nilnil // no expression, no mistake
 	}
-	expr, err := filter.Compile(o.where)
+	expr, err := filter.Compile(where)
 	if bad, ok := errors.AsType[*filter.SyntaxError](err); ok {
 		line, column := bad.Position()
-		return usagef("cannot use --where %q", o.where).because(fmt.Sprintf("line %d, column %d: %s", line, column, bad.Reason)).
+		return nil, usagef("cannot use --where %q", where).because(fmt.Sprintf("line %d, column %d: %s", line, column, bad.Reason)).
 			try(`--where "colour = 'red' AND amount > 10"`)
 	}
 	if err != nil {
-		return usagef("cannot use --where %q: %w", o.where, err)
+		return nil, usagef("cannot use --where %q: %w", where, err)
 	}
 	if rest := expr.Rest(); rest != "" {
-		column := utf8.RuneCountInString(o.where[:max(0, strings.LastIndex(o.where, rest))]) + 1
-		return usagef("cannot use --where %q", o.where).because(fmt.Sprintf("column %d: %q stands behind the end of the expression", column, rest)).
+		column := utf8.RuneCountInString(where[:max(0, strings.LastIndex(where, rest))]) + 1
+		return nil, usagef("cannot use --where %q", where).because(fmt.Sprintf("column %d: %q stands behind the end of the expression", column, rest)).
 			try("AND or OR before it, or leave it out")
 	}
-	o.filter = expr
-	return nil
+	return expr, nil
 }
 
 // counted: the command ends after a number of messages.

@@ -106,6 +106,7 @@ var schemas = map[string][]render.Schema{
 	"mqx store verify":                         {storeFindingSchema},
 	"mqx store verify --coverage":              {storeCoverageSchema},
 	"mqx store repair, rebuild":                {storeStepSchema},
+	"mqx admin message export":                 {messageExportSchema},
 	"mqx store export":                         {storeExportSchema},
 	"mqx store import":                         {storeImportSchema},
 	"mqx store diff":                           {storeDiffSchema},

@@ -205,6 +205,25 @@ func parseLineHost(text string) (netip.AddrPort, error) {
 	return netip.ParseAddrPort(text)
 }
 
+// Line is the message as a line. It shares body and properties.
+func (r *Received) Line() Line {
+	id, offset := r.QueueID, r.QueueOffset
+	return Line{
+		Topic: r.Topic, QueueID: &id, QueueOffset: &offset, StoreTimestamp: r.StoreTimestamp, BornTimestamp: r.BornTimestamp,
+		BornHost: r.BornHost, StoreHost: r.StoreHost, MsgID: r.UniqKey(), Body: r.Body,
+		ReconsumeTimes: r.ReconsumeTimes, Flag: r.Flag, SysFlag: r.SysFlag, Properties: r.Properties,
+	}
+}
+
+// Redact takes out what was sent: the body, and the values of the properties. The line cannot be read back.
+func (l *Line) Redact() {
+	const hidden = "(hidden)"
+	l.Redacted, l.Body, l.RawProperties, l.Record = true, nil, nil, nil
+	for name := range l.Properties {
+		l.Properties[name] = hidden
+	}
+}
+
 // Lines are the messages of a record as lines: decompressed, and those of an inner batch one by one. queueOffset says
 // whether they tell their queue offset. Nothing in them aliases the record.
 func (v View) Lines(queueOffset bool) ([]Line, error) {
@@ -214,14 +233,10 @@ func (v View) Lines(queueOffset bool) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		id, offset := m.QueueID, m.QueueOffset
-		l := Line{
-			Topic: m.Topic, QueueID: &id, StoreTimestamp: m.StoreTimestamp, BornTimestamp: m.BornTimestamp,
-			BornHost: m.BornHost, StoreHost: m.StoreHost, MsgID: m.UniqKey(), Body: m.Body,
-			ReconsumeTimes: m.ReconsumeTimes, Flag: m.Flag, SysFlag: flags, Properties: m.Properties,
-		}
-		if queueOffset {
-			l.QueueOffset = &offset
+		l := m.Line()
+		l.SysFlag = flags
+		if !queueOffset {
+			l.QueueOffset = nil
 		}
 		if flags&FlagInnerBatch != 0 && flags&FlagNeedUnwrap != 0 {
 			l.SysFlag = flags &^ (FlagInnerBatch | FlagNeedUnwrap | FlagCompressed)

@@ -120,7 +120,7 @@ func (e *exporter) record(_ int64, v message.View) error {
 			l.LogFileSize = e.fileSize
 		}
 		if e.o.Redact {
-			redact(l)
+			l.Redact()
 		}
 		n := len(e.buf)
 		var err error
@@ -155,14 +155,6 @@ func (e *exporter) lines(v message.View) (lines []message.Line, why string) {
 	return slices.DeleteFunc(lines, func(l message.Line) bool {
 		return !e.match.Message(&message.Received{Message: message.Message{Properties: l.Properties}, QueueOffset: *l.QueueOffset})
 	}), ""
-}
-
-func redact(l *message.Line) {
-	const hidden = "(hidden)"
-	l.Redacted, l.Body, l.RawProperties, l.Record = true, nil, nil, nil
-	for name := range l.Properties {
-		l.Properties[name] = hidden
-	}
 }
 
 func (e *exporter) flush() error {
