@@ -9,7 +9,7 @@ import (
 // LightQueues yields the light queues that a record is in beside its own queue,
 // with its offset in each, of the values of INNER_MULTI_DISPATCH and
 // INNER_MULTI_QUEUE_OFFSET: two lists with commas that go together. Names that
-// are no light queues and offsets that are no numbers are passed over, as by the
+// are no light queues or can name no directory, and offsets that are no numbers are passed over, as by the
 // dispatch. Names alias the list.
 func LightQueues(names, offsets []byte) iter.Seq2[[]byte, int64] {
 	return func(yield func([]byte, int64) bool) {
@@ -18,7 +18,7 @@ func LightQueues(names, offsets []byte) iter.Seq2[[]byte, int64] {
 			name, names, _ = bytes.Cut(names, []byte{','})
 			at, offsets, _ = bytes.Cut(offsets, []byte{','})
 			n, err := strconv.ParseInt(string(at), 10, 64)
-			if err == nil && IsLMQ(string(name)) && !yield(name, n) {
+			if err == nil && IsLMQ(string(name)) && NamesDirectory(name) && !yield(name, n) {
 				return
 			}
 		}

@@ -3,6 +3,7 @@ package message
 import (
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -144,6 +145,20 @@ func IsRetry(topic string) bool { return strings.HasPrefix(topic, RetryTopicPref
 
 // IsDLQ reports whether topic is a group's dead letter topic.
 func IsDLQ(topic string) bool { return strings.HasPrefix(topic, DLQTopicPrefix) }
+
+// NamesDirectory reports whether a name of a topic or light queue, whoever wrote it into a record, can be that of one
+// directory: a queue's files lie in it. One with a slash or of dots alone would lead elsewhere.
+func NamesDirectory[S ~string | ~[]byte](name S) bool {
+	if len(name) == 0 || len(name) > 255 || string(name) == "." || string(name) == ".." {
+		return false
+	}
+	for i := range len(name) {
+		if c := name[i]; c == '/' || c == 0 || c == filepath.Separator {
+			return false
+		}
+	}
+	return true
+}
 
 // IsLMQ reports whether topic is a lite queue (a view on records of other topics).
 func IsLMQ(topic string) bool { return strings.HasPrefix(topic, LMQTopicPrefix) }

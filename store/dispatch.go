@@ -216,7 +216,13 @@ func (d *dispatcher) put(off int64, rec message.View) {
 	}
 	q := d.lastQueue
 	if q == nil || q.id != id || !bytes.Equal(topic, d.lastTopic) {
-		q = s.queues.ensure(topic, id)
+		if q = s.queues.getBytes(topic, id); q == nil {
+			if !message.NamesDirectory(topic) { // of a log that others wrote: its files would lie elsewhere
+				s.cfg.Logger.Error("a record is in no queue: its topic can be the name of no directory", "topic", string(topic), "offset", off)
+				return
+			}
+			q = s.queues.ensure(topic, id)
+		}
 		d.lastTopic, d.lastQueue = append(d.lastTopic[:0], topic...), q
 	}
 	props := rec.Properties()

@@ -91,6 +91,9 @@ func checkLine(l *message.Line) error {
 	if l.Topic == "" {
 		return errors.New("it has no topic")
 	}
+	if !message.NamesDirectory(l.Topic) {
+		return fmt.Errorf("topic %.60q can be the name of no directory", l.Topic)
+	}
 	if l.QueueID != nil && *l.QueueID < 0 {
 		return fmt.Errorf("queueId %d is negative", *l.QueueID)
 	}

@@ -1,11 +1,16 @@
 package inspect_test
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
+	"io"
 	"math"
+	"mqx/store/inspect"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"mqx/internal/testkit"
@@ -103,5 +108,43 @@ func try(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A topic that leads out of the directory of the queues is never followed: an import refuses it, a repair takes the record
+// for broken.
+func TestTopicLeadsElsewhere(t *testing.T) {
+	for _, topic := range []string{"a/b", "../../outside", "..", ".", "a\x00b", strings.Repeat("a", 256)} {
+		line, err := json.Marshal(map[string]any{"topic": topic, "body": "x"})
+		try(t, err)
+		root := filepath.Join(t.TempDir(), "store")
+		_, err = inspect.Import(t.Context(), root, inspect.ImportOptions{Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(line)), nil
+		}})
+		if err == nil {
+			t.Errorf("topic %.20q: imported", topic)
+		}
+	}
+	root := testkit.GoldenStore(t, "basic")
+	name := filepath.Join(root, "commitlog", "00000000000000000000")
+	b, err := os.ReadFile(name)
+	try(t, err)
+	try(t, os.WriteFile(name, bytes.ReplaceAll(b, []byte("\x06TopicA"), []byte("\x06../../")), 0o600))
+	try(t, os.RemoveAll(filepath.Join(root, "consumequeue")))
+	if r := verify(t, root); !r.Damaged() {
+		t.Error("no finding")
+	}
+	parent, err := os.ReadDir(filepath.Dir(root))
+	try(t, err)
+	repair(t, root)
+	after, err := os.ReadDir(filepath.Dir(root))
+	try(t, err)
+	if len(after) != len(parent) {
+		t.Errorf("something was written beside the store: %v", after)
+	}
+	for _, f := range verify(t, root).Findings {
+		if !f.Note {
+			t.Errorf("after the repair: %s %s: %s", f.Kind, f.File, f.What)
+		}
 	}
 }

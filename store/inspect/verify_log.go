@@ -326,7 +326,7 @@ func (w *logWorker) broken(b Break) {
 	if b.Kind == BreakTorn {
 		x.kind = FindLogTorn
 	}
-	if rec, err := message.ParseView(b.Record, message.DecodeOptions{}); err == nil && rec.QueueOffset() >= 0 {
+	if rec, err := message.ParseView(b.Record, message.DecodeOptions{}); err == nil && listable(rec) == nil {
 		x.heads = append(x.heads, headOf(rec, b.From))
 	}
 	w.p.breaks = append(w.p.breaks, x)
@@ -339,7 +339,16 @@ func headOf(rec message.View, off int64) lostRecord {
 	}
 }
 
-var errNegative = errors.New("its queue offset is negative")
+// listable says why no queue can list a record.
+func listable(rec message.View) error {
+	switch {
+	case rec.QueueOffset() < 0:
+		return errors.New("its queue offset is negative")
+	case !message.NamesDirectory(rec.Topic()):
+		return errors.New("its topic can be the name of no directory")
+	}
+	return nil
+}
 
 var errSector = errors.New("a sector of the properties was never written")
 
@@ -350,8 +359,8 @@ func (w *logWorker) record(off int64, rec message.View) error {
 		w.broken(Break{Kind: BreakRot, From: off, To: off + int64(len(rec)), Path: p.p.Path, Err: errSector, Record: rec})
 		return nil
 	}
-	if rec.QueueOffset() < 0 { // no queue can list it
-		w.broken(Break{Kind: BreakRot, From: off, To: off + int64(len(rec)), Path: p.p.Path, Err: errNegative, Record: rec})
+	if err := listable(rec); err != nil {
+		w.broken(Break{Kind: BreakRot, From: off, To: off + int64(len(rec)), Path: p.p.Path, Err: err, Record: rec})
 		return nil
 	}
 	storeTime := rec.StoreTimestamp()
