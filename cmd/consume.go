@@ -225,6 +225,9 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 // ending: following without a count ends in order with --timeout and SIGTERM, everything
 // else ends too early then. Ctrl-C is an interruption.
 func (o *consumeOptions) ending(ctx context.Context, a *app, err error, h *handOff) error {
+	if err == nil && o.follow && !o.counted() {
+		err = ctx.Err() // it has no other end
+	}
 	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
 		return a.withTimeout(ctx, err)
 	}

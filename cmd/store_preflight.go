@@ -33,7 +33,7 @@ type preflightOptions struct {
 func newStorePreflightCmd(a *app) *cobra.Command {
 	o := &preflightOptions{}
 	c := &cobra.Command{
-		Use:   "preflight DIR --target TARGET",
+		Use:   "preflight DIR",
 		Short: "Say whether a version of the broker can open a store, and what it would lose",
 		Long: `Reads all of the store and says what the target makes of it: whether it starts, which
 messages it cuts or does not serve, what it reads otherwise than it was written, which
@@ -87,6 +87,9 @@ func (o *preflightOptions) settings() (map[string]string, error) {
 }
 
 func runStorePreflight(a *app, c *cobra.Command, o *preflightOptions, dir string) error {
+	if _, _, err := render.ParseForm(o.output.form); err != nil {
+		return usagef("%w", err).try("-o help for the fields, mqx help output for the forms")
+	}
 	if !o.output.help() {
 		if o.target == "" {
 			return usagef("cannot check %q without --target: who is to open it", dir).try("--target apache-5.5")

@@ -111,7 +111,7 @@ func (v *verifier) paced() error {
 	}
 	done := make(chan error, 1)
 	go func() {
-		stepBack()
+		vfs.StepBack()
 		done <- v.run()
 	}()
 	return <-done
@@ -226,7 +226,7 @@ func (v *verifier) inParallel(n int, f func(i int) error) error {
 	for range min(v.o.Workers, n) {
 		wg.Go(func() {
 			if v.live {
-				stepBack()
+				vfs.StepBack()
 			}
 			for failed.Load() == nil {
 				i := int(next.Add(1)) - 1

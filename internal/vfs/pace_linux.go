@@ -1,4 +1,4 @@
-package inspect
+package vfs
 
 import (
 	"runtime"
@@ -14,10 +14,10 @@ const (
 	ioprioIdle      = 3 << 13 // IOPRIO_CLASS_IDLE
 )
 
-// stepBack makes the goroutine, for the rest of its life, one that the system runs when nobody else wants the processor or
+// StepBack makes the goroutine, for the rest of its life, one that the system runs when nobody else wants the processor or
 // the disk. It is for the reading of a directory that a broker works on. A goroutine that was stepped back must end: its
 // thread ends with it. Where the system refuses, nothing happens.
-func stepBack() {
+func StepBack() {
 	runtime.LockOSThread()
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: uint32(unsafe.Sizeof(unix.SchedAttr{})), Policy: schedIdle}, 0)
 	_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWhoThread, 0, ioprioIdle)

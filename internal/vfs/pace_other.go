@@ -1,0 +1,6 @@
+//go:build !linux
+
+package vfs
+
+// StepBack does nothing where it is not known how.
+func StepBack() {}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package inspect
-
-// stepBack does nothing where it is not known how.
-func stepBack() {}
