@@ -33,7 +33,12 @@ the index does not cover, in the log; which of them it was is the field foundBy.
   mqx store get /data/store 7F000001000078BF0000000000044D3C
   mqx store get /data/store C000020272F74E0E2F2A9518AA780000 --body hex -o wide`,
 		Args: exactArgs("DIR", "OFFSET|ID"),
-		RunE: func(c *cobra.Command, args []string) error { return runStoreGet(a, c, o, args[0], args[1]) },
+		RunE: func(c *cobra.Command, args []string) error {
+			if args[1] == "" {
+				return usagef("cannot find a message without a word of it").because("OFFSET|ID is empty").try("mqx store log DIR shows both")
+			}
+			return runStoreGet(a, c, o, args[0], args[1])
+		},
 	}
 	o.store.add(c)
 	grouped(c, groupFilter, func(f *pflag.FlagSet) {

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -62,7 +63,7 @@ func runStoreRebuild(a *app, c *cobra.Command, o *repairOptions, part inspect.Re
 		Apply: inspect.ApplyOptions{OnStep: func(_ int, s *inspect.Step) { a.note("%s", s.What) }},
 	})
 	bar.end()
-	if err != nil && err != errPlanOnly { //nolint:errorlint // is handed through as it is
+	if err != nil && !errors.Is(err, errPlanOnly) {
 		return repairFailure(dir, a.withTimeout(ctx, err))
 	}
 	if shown == nil {

@@ -240,6 +240,9 @@ func repairFailure(dir string, err error) error {
 		return failf(ExitFailed, "%w", err).because("the steps write what they build and what they keep before they take anything away").
 			try("free %d bytes, or --copy-to a larger volume", x.Need-x.Free)
 	}
+	if errors.Is(err, inspect.ErrInside) {
+		return usagef("%w", err).because("DIR is only read").try("--copy-to a directory that is empty or does not exist, elsewhere")
+	}
 	if errors.Is(err, inspect.ErrNotEmpty) {
 		return usagef("%w", err).because("a copy does not mix with what is there").try("--copy-to a directory that is empty or does not exist")
 	}

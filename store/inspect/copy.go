@@ -24,6 +24,20 @@ type CopyOptions struct {
 // ErrNotEmpty says that the target of a copy holds something.
 var ErrNotEmpty = errors.New("the target of the copy is not empty")
 
+// ErrInside says that the target of a copy lies in the directory that is only read.
+var ErrInside = errors.New("the target of the copy lies inside the store")
+
+// within reports whether a path lies in a directory.
+func within(dir, path string) bool {
+	d, err := filepath.Abs(dir)
+	p, e := filepath.Abs(path)
+	if err != nil || e != nil {
+		return false
+	}
+	rel, err := filepath.Rel(d, p)
+	return err == nil && rel != "." && filepath.IsLocal(rel)
+}
+
 // copyBlock is the unit in which bytes that cannot be read are left out.
 const copyBlock = 4096
 
@@ -40,7 +54,7 @@ type copyState struct {
 // Copy copies a store directory that nobody has open to one that is empty or does not exist, or that an earlier Copy of it
 // has begun. One that is whole already is left alone. Holes stay holes; the lock is not copied. What the disk cannot read
 // is left as zeros, for Verify to find: bad counts it in bytes. CopyUsed ends what Copy remembers. Errors:
-// *store.LockedError, ErrNotEmpty, *NoSpaceError, those of writing.
+// *store.LockedError, ErrNotEmpty, ErrInside, *NoSpaceError, those of writing.
 func Copy(ctx context.Context, from, to string, o CopyOptions) (bad int64, err error) {
 	if o.FS == nil {
 		o.FS = vfs.OS
@@ -54,6 +68,9 @@ func Copy(ctx context.Context, from, to string, o CopyOptions) (bad int64, err e
 	}
 	if u := d.InUse(); u.Locked {
 		return 0, &store.LockedError{Dir: from, PID: u.PID}
+	}
+	if within(from, to) {
+		return 0, fmt.Errorf("cannot copy store %q to %q: %w", from, to, ErrInside)
 	}
 	c := &copier{ctx: ctx, o: o, from: from, to: to}
 	if err := c.run(); err != nil {

@@ -97,6 +97,9 @@ func checkLine(l *message.Line) error {
 	if l.QueueID != nil && *l.QueueID < 0 {
 		return fmt.Errorf("queueId %d is negative", *l.QueueID)
 	}
+	if l.QueueOffset != nil && *l.QueueOffset > maxQueueOffset {
+		return fmt.Errorf("queueOffset %d is more than a queue can hold", *l.QueueOffset)
+	}
 	if l.RecordMessage < 0 || l.LogFileSize < 0 {
 		return errors.New("a number is negative")
 	}

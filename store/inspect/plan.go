@@ -511,7 +511,7 @@ func (x *indexCheck) layout(o PlanOptions) (slots, entries int32) {
 	def := store.DefaultConfig()
 	slots, entries = int32(def.MaxHashSlotNum), int32(def.MaxIndexNum)
 	for _, f := range x.files {
-		if f.Slots > 0 && f.Entries > 0 {
+		if f.Slots > 0 && f.Entries > 0 && (f.Err == nil || f.Slots/16 <= f.Entries) { // a damaged length says anything
 			slots, entries = f.Slots, f.Entries
 		}
 		if f.Err == nil {

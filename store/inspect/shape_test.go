@@ -125,7 +125,16 @@ func TestTopicLeadsElsewhere(t *testing.T) {
 			t.Errorf("topic %.20q: imported", topic)
 		}
 	}
+	_, err := inspect.Import(t.Context(), filepath.Join(t.TempDir(), "store"), inspect.ImportOptions{Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(`{"topic":"A","body":"x","queueId":0,"queueOffset":9223372036854775807}`)), nil
+	}})
+	if err == nil {
+		t.Error("a queue offset that no queue can hold was imported")
+	}
 	root := testkit.GoldenStore(t, "basic")
+	if _, err := inspect.Copy(t.Context(), root, filepath.Join(root, "sub"), inspect.CopyOptions{}); !errors.Is(err, inspect.ErrInside) {
+		t.Errorf("a copy into the store itself: %v", err)
+	}
 	name := filepath.Join(root, "commitlog", "00000000000000000000")
 	b, err := os.ReadFile(name)
 	try(t, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -339,11 +340,16 @@ func headOf(rec message.View, off int64) lostRecord {
 	}
 }
 
+// maxQueueOffset is the largest number of a unit whose position in its queue, simple or of batches, can be a file's.
+const maxQueueOffset = math.MaxInt64 / 64
+
 // listable says why no queue can list a record.
 func listable(rec message.View) error {
 	switch {
 	case rec.QueueOffset() < 0:
 		return errors.New("its queue offset is negative")
+	case rec.QueueOffset() > maxQueueOffset:
+		return errors.New("its queue offset is more than a queue can hold")
 	case !message.NamesDirectory(rec.Topic()):
 		return errors.New("its topic can be the name of no directory")
 	}
