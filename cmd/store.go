@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -94,6 +95,12 @@ func storeFailure(dir string, err error) error {
 		return failf(ExitNotFound, "%w", err).because("there is no such directory").try("the directory that storePathRootDir names, usually ~/store")
 	case errors.Is(err, inspect.ErrOtherLog):
 		return failf(ExitFailed, "%w", err).because("the directory was emptied, replaced or cut while it was followed").try("the same command once more")
+	case errors.Is(err, syscall.ENOSPC):
+		return failf(ExitFailed, "%w", err).because("the disk is full").try("free space, then the same command once more")
+	case errors.Is(err, syscall.ENOTDIR):
+		return failf(ExitFailed, "%w", err).because("there is a file where a directory is needed").try("mqx store verify %s", dir)
+	case errors.Is(err, syscall.EIO):
+		return failf(ExitFailed, "%w", err).because("the disk cannot read or write it").try("mqx store repair %s --copy-to a directory on another disk", dir)
 	case errors.Is(err, fs.ErrPermission):
 		return failf(ExitDenied, "%w", err).because("this user may not read it").try("the user that the broker runs as, for example with sudo -u")
 	}

@@ -164,7 +164,7 @@ func (c *copier) copy(from string) error {
 		return err
 	}
 	if u, err := c.o.FS.Usage(existing(c.o.FS, c.to)); err == nil && u.Total > 0 && c.total > u.Free-u.Total/100 {
-		return &NoSpaceError{c.to, c.total, u.Free}
+		return &NoSpaceError{c.to, c.total, max(u.Free-u.Total/100, 0)}
 	}
 	if err := c.note(copyState{From: from}); err != nil {
 		return err

@@ -252,7 +252,7 @@ func (i *importer) space(dir string, need int64) error {
 		return fmt.Errorf("cannot tell the free space: %w", err)
 	}
 	if u.Total > 0 && need > u.Free-u.Total/100 {
-		return &NoSpaceError{i.root, need, u.Free}
+		return &NoSpaceError{i.root, need, max(u.Free-u.Total/100, 0)}
 	}
 	return nil
 }

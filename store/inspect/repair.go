@@ -38,14 +38,15 @@ type ApplyOptions struct {
 	OnRead func(n int64)
 }
 
-// NoSpaceError says that a repair needs more space than there is. Nothing was done.
+// NoSpaceError says that a repair needs more space than there is. Nothing was done. Free is without a reserve of 1 % of the
+// volume: what has to be freed is the difference.
 type NoSpaceError struct {
 	Dir        string
 	Need, Free int64
 }
 
 func (e *NoSpaceError) Error() string {
-	return fmt.Sprintf("cannot repair store %q: it takes about %d bytes, %d are free on its volume", e.Dir, e.Need, e.Free)
+	return fmt.Sprintf("cannot repair store %q: it takes about %d bytes, %d can be used on its volume", e.Dir, e.Need, e.Free)
 }
 
 // Pending reads the plan of a repair that did not end; nil when there is none.
@@ -104,7 +105,7 @@ func (a *applier) space() error {
 		return fmt.Errorf("cannot tell the free space of %q: %w", a.p.Root, err)
 	}
 	if need := a.p.Bytes(); u.Total > 0 && need > u.Free-u.Total/100 {
-		return &NoSpaceError{a.p.Root, need, u.Free}
+		return &NoSpaceError{a.p.Root, need, max(u.Free-u.Total/100, 0)}
 	}
 	return nil
 }
@@ -154,7 +155,7 @@ func (a *applier) note() error {
 	if err := vfs.MkdirAllDurable(a.fs, a.path("mqx")); err != nil {
 		return err
 	}
-	return vfs.WriteFileDurable(a.fs, a.path(repairJournal), b)
+	return a.write(a.path(repairJournal), b)
 }
 
 // finish keeps the journal beside what was salvaged, if anything was, and removes it.
@@ -164,7 +165,7 @@ func (a *applier) finish() error {
 		if err != nil {
 			return err
 		}
-		if err := vfs.WriteFileDurable(a.fs, a.path(a.p.Salvage+"/plan.json"), b); err != nil {
+		if err := a.write(a.path(a.p.Salvage+"/plan.json"), b); err != nil {
 			return err
 		}
 	}
@@ -222,7 +223,7 @@ func (a *applier) step(s *Step) error {
 	case StepClamp:
 		return a.clamp(s)
 	case StepCheckpoint:
-		return vfs.WriteFileDurable(a.fs, a.path(nameCheckpoint), make([]byte, 4096))
+		return a.write(a.path(nameCheckpoint), make([]byte, 4096))
 	}
 	return fmt.Errorf("step of unknown kind %q", s.Kind)
 }
@@ -237,6 +238,14 @@ func (a *applier) exists(name string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// write replaces a small file; its directory may be missing, or have been moved away.
+func (a *applier) write(path string, b []byte) error {
+	if err := vfs.MkdirAllDurable(a.fs, filepath.Dir(path)); err != nil {
+		return err
+	}
+	return vfs.WriteFileDurable(a.fs, path, b)
 }
 
 // move renames a file, durably.
@@ -570,7 +579,7 @@ func (a *applier) restore(from, to string) error {
 	if err := a.quarantine(to); err != nil {
 		return err
 	}
-	return vfs.WriteFileDurable(a.fs, a.path(to), b)
+	return a.write(a.path(to), b)
 }
 
 var _ io.Closer = (*Dir)(nil)

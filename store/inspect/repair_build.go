@@ -355,7 +355,7 @@ func (a *applier) rebuildTopics(file string) error {
 	if err := vfs.MkdirAllDurable(a.fs, filepath.Dir(a.path(file))); err != nil {
 		return err
 	}
-	return vfs.WriteFileDurable(a.fs, a.path(file), b)
+	return a.write(a.path(file), b)
 }
 
 // clamp brings offsets into the ranges of their queues. The file before is kept.
@@ -386,7 +386,7 @@ func (a *applier) clamp(s *Step) error {
 	if b, err = fastjson.MarshalPretty(root); err != nil {
 		return err
 	}
-	return vfs.WriteFileDurable(a.fs, a.path(s.File), b)
+	return a.write(a.path(s.File), b)
 }
 
 // setOffset sets one number in a table of offsets: of a group's queue, or of a delay level.

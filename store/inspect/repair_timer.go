@@ -5,8 +5,6 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-
-	"mqx/internal/vfs"
 )
 
 const timerProgress = "mqx/timer-progress"
@@ -16,7 +14,7 @@ const timerProgress = "mqx/timer-progress"
 // then built again, too.
 func (a *applier) resetTimer(s *Step) error {
 	if s.Timer != nil {
-		if err := vfs.WriteFileDurable(a.fs, a.path(timerCheckFile), append(s.Timer.Append(nil), make([]byte, 4096-7*8)...)); err != nil {
+		if err := a.write(a.path(timerCheckFile), append(s.Timer.Append(nil), make([]byte, 4096-7*8)...)); err != nil {
 			return err
 		}
 	}

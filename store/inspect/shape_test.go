@@ -79,6 +79,19 @@ func TestRepairShape(t *testing.T) {
 	}
 }
 
+// What a repair writes below config/ makes the directory again when it is gone.
+func TestRepairConfigGone(t *testing.T) {
+	root := testkit.GoldenStore(t, "delay_timer")
+	try(t, os.RemoveAll(filepath.Join(root, "config")))
+	try(t, os.WriteFile(filepath.Join(root, "config"), nil, 0o600))
+	repair(t, root)
+	for _, f := range verify(t, root).Findings {
+		if !f.Note {
+			t.Errorf("after the repair: %s %s: %s", f.Kind, f.File, f.What)
+		}
+	}
+}
+
 // A record may claim any queue offset: the look does not end there, and only that record is lost.
 func TestRepairQueueOffset(t *testing.T) {
 	for _, n := range []int64{1<<61 + 1, math.MaxInt64, math.MaxInt64 / 20, math.MaxInt64/20 + 1, 1 << 40, 1 << 62, -1, math.MinInt64} {
