@@ -124,7 +124,7 @@ func (l *timerLife) sendTimer(r *rand.Rand, key string) {
 	case 0:
 		props = message.AppendProperty(props, message.PropTimerDelayMs, strconv.FormatInt(delay.Milliseconds(), 10))
 	case 1:
-		delay = delay/time.Second*time.Second + time.Second
+		delay = delay.Truncate(time.Second) + time.Second
 		props = message.AppendProperty(props, message.PropTimerDelaySec, strconv.Itoa(int(delay/time.Second)))
 	case 2:
 		props = message.AppendProperty(props, message.PropTimerDeliverMs, strconv.FormatInt(now.Add(delay).UnixMilli(), 10))

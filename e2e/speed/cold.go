@@ -27,7 +27,7 @@ func (b *bench) cold(p *peer) (sample, error) {
 	}
 	defer q.end()
 	for _, t := range []string{topic, coldTopic} {
-		if err := q.createTopic(t, queues); err != nil {
+		if err := q.createTopic(t); err != nil {
 			return nil, err
 		}
 	}

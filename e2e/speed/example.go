@@ -19,7 +19,7 @@ func (b *bench) exampleBenchmark(p *peer) (sample, error) {
 		return nil, err
 	}
 	defer q.end()
-	if err := q.createTopic(exampleTopic, queues); err != nil {
+	if err := q.createTopic(exampleTopic); err != nil {
 		return nil, err
 	}
 	const pkg = "org.apache.rocketmq.example.benchmark."

@@ -151,7 +151,7 @@ func (b *bench) largeStore(p *peer) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := q.createTopic(topic, queues); err != nil {
+	if err := q.createTopic(topic); err != nil {
 		return nil, err
 	}
 	if _, err := q.load(q.brProc, "produce", "--verify=false", "-t", topic, "--count", fmt.Sprint(2<<30/1200), "--timeout", "10m"); err != nil {

@@ -71,7 +71,7 @@ func (b *bench) measureGroup(rep *report, group string, rows []row) error {
 // topics makes what the rows send to.
 func (p *peer) topics(rows []row) error {
 	for _, t := range []string{topic, pullTopic, pushTopic, delayedTopic, timerTopic, txTopic} {
-		if err := p.createTopic(t, queues); err != nil {
+		if err := p.createTopic(t); err != nil {
 			return err
 		}
 	}

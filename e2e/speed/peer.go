@@ -267,7 +267,7 @@ func (p *peer) waitRegistered() error {
 }
 
 // createTopic creates a topic and waits for its route.
-func (p *peer) createTopic(topic string, queues int) error {
+func (p *peer) createTopic(topic string) error {
 	var err error
 	for range 100 { // a JVM that has just started may be slow
 		_, err = p.tool(p.b.ctx, "admin", "topic", "create", topic, "--queues", fmt.Sprint(queues), "--yes", "--timeout", "30s")

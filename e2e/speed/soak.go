@@ -46,7 +46,7 @@ func (b *bench) soak(p *peer) (sample, error) {
 		return nil, err
 	}
 	defer q.end()
-	if err := q.createTopic(soakTopic, queues); err != nil {
+	if err := q.createTopic(soakTopic); err != nil {
 		return nil, err
 	}
 	s := &soak{p: q, length: b.soakFor, began: time.Now()}

@@ -80,7 +80,7 @@ type outcome struct {
 	cpu     time.Duration
 }
 
-// runs runs a command to its end with its output thrown away.
+// runs starts a command and waits for its end; its output is thrown away.
 func (b *bench) runs(name string, args ...string) (outcome, error) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -41,7 +40,7 @@ func (b *bench) beside() error {
 	if err != nil {
 		return err
 	}
-	var without, with, ratio, count []float64
+	var without, with, ratio []float64
 	for range b.rounds {
 		p, err := b.load(b.seconds)
 		if err != nil {
@@ -53,9 +52,8 @@ func (b *bench) beside() error {
 			return err
 		}
 		ctx, cancel := context.WithCancel(b.ctx)
-		var runs atomic.Int64
 		done := make(chan error, 1)
-		go func() { done <- b.verifyOver(ctx, &runs) }()
+		go func() { done <- b.verifyOver(ctx) }()
 		p, err = b.load(b.seconds)
 		cancel()
 		if err = errors.Join(err, <-done); err != nil {
@@ -66,7 +64,7 @@ func (b *bench) beside() error {
 			return err
 		}
 		fmt.Fprintf(os.Stderr, "page cache holds %.0f %% of the store before, %.0f %% after verify\n", 100*before, 100*after)
-		with, ratio, count = append(with, p), append(ratio, p/without[len(without)-1]), append(count, float64(runs.Load()))
+		with, ratio = append(with, p), append(ratio, p/without[len(without)-1])
 	}
 	fmt.Printf("| p99 beside a broker, %s in flight | %.2f ms | %.2f ms without | %.2f (%.2f–%.2f) | | |\n",
 		b.inFlight, median(with), median(without), median(ratio), slices.Min(ratio), slices.Max(ratio))
@@ -74,14 +72,13 @@ func (b *bench) beside() error {
 }
 
 // verifyOver runs verify over and over until the context ends.
-func (b *bench) verifyOver(ctx context.Context, runs *atomic.Int64) error {
+func (b *bench) verifyOver(ctx context.Context) error {
 	for ctx.Err() == nil {
 		c := exec.CommandContext(ctx, b.binary, "store", "verify", b.store, "-o", "csv")
 		c.Stderr = os.Stderr
 		if err := c.Run(); err != nil && ctx.Err() == nil {
 			return err
 		}
-		runs.Add(1)
 	}
 	return nil
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"mqx/internal/vfs"
-	"os"
-	"path/filepath"
 )
 
 const (

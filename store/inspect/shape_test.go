@@ -7,11 +7,12 @@ import (
 	"errors"
 	"io"
 	"math"
-	"mqx/store/inspect"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mqx/store/inspect"
 
 	"mqx/internal/testkit"
 )

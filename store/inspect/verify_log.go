@@ -367,7 +367,7 @@ func (w *logWorker) record(off int64, rec message.View) error {
 	}
 	if err := listable(rec); err != nil {
 		w.broken(Break{Kind: BreakRot, From: off, To: off + int64(len(rec)), Path: p.p.Path, Err: err, Record: rec})
-		return nil
+		return nil //nolint:nilerr // it is told as a finding
 	}
 	storeTime := rec.StoreTimestamp()
 	p.records++
