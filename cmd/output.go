@@ -46,7 +46,10 @@ func (o *outputFlags) add(c *cobra.Command) {
 		f.StringVarP(&o.file, "output-file", "O", "", "write the output to this file")
 		f.BoolVar(&o.strings, "strings", false, "add every integer of a document once more as text")
 	})
-	err := c.RegisterFlagCompletionFunc("output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	err := c.RegisterFlagCompletionFunc("output", func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if _, offered := c.Flags().Lookup("output").Annotations[nagiosAnnotation]; offered {
+			return append(render.Forms(), formNagios), cobra.ShellCompDirectiveNoFileComp
+		}
 		return render.Forms(), cobra.ShellCompDirectiveNoFileComp
 	})
 	if err != nil {

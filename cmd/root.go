@@ -44,6 +44,14 @@ func Execute(ctx context.Context, args []string, streams Streams) Exit {
 	}
 	f := explained(ran, asFailure(err))
 	f.print(streams.Err, a.color(streams.ErrTTY))
+	if asksNagios(ran) { // whatever went wrong, the state is not known
+		text := f.Error()
+		if f.Why != "" {
+			text += ": " + f.Why
+		}
+		_ = nagiosLine(streams.Out, nagiosUnknown, text, "") // the exit code says it too
+		return nagiosUnknown
+	}
 	return f.Code
 }
 

@@ -69,8 +69,13 @@ func newStoreVerifyCmd(a *app) *cobra.Command {
 		Short: "Read all of a store and say what does not agree",
 		Long: `Compares every record with its checksum and place, every unit and index entry with
 the log, and checks the configuration files. Changes nothing and takes no lock; beside a
-running broker it looks at what was there when it began. Exit code 6 when there are findings.`,
+running broker it looks at what was there when it began. Exit code 6 when there are findings.
+
+With -o nagios it is the check of a monitoring system: one line, and the exit codes of that
+form, 0 OK: no finding; 1 WARNING: all that is found can be built again from the rest;
+2 CRITICAL: a mend would lose something; 3 UNKNOWN: the store could not be verified.`,
 		Example: `  mqx store verify ~/store
+  mqx store verify ~/store -o nagios
   mqx store verify ~/store -o json | jq -r '.items[] | select(.level == "finding") | .what'
   mqx store verify --coverage`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -81,6 +86,9 @@ running broker it looks at what was there when it began. Exit code 6 when there 
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.coverage {
+				if o.output.form == formNagios {
+					return usagef("cannot use -o nagios with --coverage").because("there is nothing to check without a directory").try("mqx store verify DIR -o nagios")
+				}
 				return runStoreCoverage(a, o)
 			}
 			return runStoreVerify(a, c, o, args[0])
@@ -93,6 +101,7 @@ running broker it looks at what was there when it began. Exit code 6 when there 
 	})
 	o.output.addRows(c)
 	o.output.add(c)
+	offersNagios(c)
 	return c
 }
 
@@ -116,6 +125,9 @@ func runStoreCoverage(a *app, o *verifyOptions) error {
 }
 
 func runStoreVerify(a *app, c *cobra.Command, o *verifyOptions, dir string) error {
+	if o.output.form == formNagios {
+		return runStoreVerifyNagios(a, c, o, dir)
+	}
 	return a.storeRows(c, &o.store, dir, &o.output, storeOutput{schema: storeFindingSchema}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
 		bar := newProgressLine(a, "verify")
 		r, err := inspect.Verify(ctx, d, o.verify.options(bar))
@@ -134,6 +146,36 @@ func runStoreVerify(a *app, c *cobra.Command, o *verifyOptions, dir string) erro
 		}
 		return nil
 	})
+}
+
+// runStoreVerifyNagios is the check of a monitoring system.
+func runStoreVerifyNagios(a *app, c *cobra.Command, o *verifyOptions, dir string) error {
+	if o.output.match != "" || o.output.sort != "" || o.output.limit != 0 || o.output.strings {
+		return usagef("cannot use -o nagios with --match, --sort, --limit or --strings").because("it is one line about all of the store").try("-o json")
+	}
+	ctx, cancel := a.deadline(c, false)
+	defer cancel()
+	d, err := a.openStore(&o.store, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = d.Close() }()
+	r, err := inspect.Verify(ctx, d, o.verify.options(newProgressLine(a, "verify")))
+	if err != nil {
+		return storeFailure(dir, a.withTimeout(ctx, err))
+	}
+	out, closeOut, err := a.open(&o.output)
+	if err != nil {
+		return err
+	}
+	state, text, figures := nagiosReport(r)
+	if err := closed(nagiosLine(out, state, text, figures), closeOut); err != nil {
+		return err
+	}
+	if state != nagiosOK {
+		return silentError{state}
+	}
+	return nil
 }
 
 func findingRow(w *render.Writer, f *inspect.Finding) error {
