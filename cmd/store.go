@@ -20,7 +20,7 @@ import (
 )
 
 func newStoreCmd(a *app) *cobra.Command {
-	return asGroup(
+	g := asGroup(
 		&cobra.Command{
 			Use: "store", Short: "Look into, verify and repair a store directory, mqx's or Apache's",
 			Long: `Works on the directory alone, with the broker stopped, running or gone. Reading
@@ -30,6 +30,13 @@ takes no lock and changes nothing. docs/store.md is the runbook.`,
 		newStoreQueueCmd(a), newStoreIndexCmd(a), newStoreOffsetsCmd(a), newStoreConfigCmd(a), newStoreTimerCmd(a),
 		newStoreVerifyCmd(a), newStoreRepairCmd(a), newStoreRebuildCmd(a), newStoreExportCmd(a), newStoreImportCmd(a), newStoreDiffCmd(a), newStorePreflightCmd(a),
 	)
+	for _, c := range g.Commands() {
+		c.PreRunE = checkStoreFlags
+		for _, part := range c.Commands() {
+			part.PreRunE = checkStoreFlags
+		}
+	}
+	return g
 }
 
 // storeFlags say which store directory is meant, and what cannot be told from it.
@@ -50,6 +57,9 @@ func (s *storeFlags) add(c *cobra.Command) {
 
 // openStore opens a store directory for reading.
 func (a *app) openStore(s *storeFlags, dir string) (*inspect.Dir, error) {
+	if err := checkLogDirs(s.commitLog); err != nil {
+		return nil, err
+	}
 	d, err := inspect.Open(dir, inspect.Options{CommitLogDirs: s.commitLog, IndexSlots: s.slots})
 	if err != nil {
 		return nil, storeFailure(dir, err)

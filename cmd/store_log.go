@@ -55,9 +55,6 @@ func (o *storeLogOptions) check() error {
 	if err := o.show.check(); err != nil {
 		return err
 	}
-	if o.count < 0 {
-		return usagef("cannot use --count %d: it must not be negative", o.count).try("--count 10")
-	}
 	if !o.follow {
 		return nil
 	}
