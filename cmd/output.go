@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,7 +83,7 @@ func (a *app) open(o *outputFlags) (io.Writer, func() error, error) {
 	}
 	f, err := os.Create(o.file)
 	if err != nil {
-		return nil, nil, fmt.Errorf("cannot create output file: %w", err)
+		return nil, nil, outputFailure(o.file, err)
 	}
 	return f, func() error {
 		if err := f.Close(); err != nil {
@@ -89,6 +91,21 @@ func (a *app) open(o *outputFlags) (io.Writer, func() error, error) {
 		}
 		return nil
 	}, nil
+}
+
+// outputFailure finds the exit code of an output file that cannot be made, and says what a person can do.
+func outputFailure(name string, err error) error {
+	f := failf(exitOfFile(err), "cannot create output file %q: %w", name, err)
+	if st, statErr := os.Stat(name); statErr == nil && st.IsDir() {
+		return f.because("there is a directory of that name").try("-O %s", filepath.Join(name, "output"))
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return f.because("there is no directory "+filepath.Dir(name)).try("mkdir -p %s, then the same command", filepath.Dir(name))
+	case errors.Is(err, fs.ErrPermission):
+		return f.because("this user may not write there").try("-O a file in a directory of yours")
+	}
+	return f.because("it cannot be written there").try("-O a file elsewhere")
 }
 
 // renderer makes the Writer for records of the schema.

@@ -63,6 +63,8 @@ func TestScripts(t *testing.T) {
 			"lines":     waitLines,
 			"agree":     waitAgree,
 			"plainly":   exitPlainly,
+
+			"threelines": threeLines,
 		},
 	})
 }
@@ -183,6 +185,18 @@ func exitPlainly(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs("err"), stderr.Bytes(), 0o644))
 	if code := cmd.ProcessState.ExitCode(); fmt.Sprint(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s\nstdout: %s\nstderr: %s", code, args[0], stdout.String(), stderr.String())
+	}
+}
+
+// threeLines asks for an error, a reason and a way out, each one line, in the file that exit wrote: threelines.
+func threeLines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: threelines")
+	}
+	text := ts.ReadFile("err")
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) != 3 || !strings.HasPrefix(lines[0], "error: ") || !strings.HasPrefix(lines[1], "why: ") || !strings.HasPrefix(lines[2], "try: ") {
+		ts.Fatalf("want error, why and try, each one line, got:\n%s", text)
 	}
 }
 

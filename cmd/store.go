@@ -114,7 +114,7 @@ func storeFailure(dir string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return failf(ExitDenied, "%w", err).because("this user may not read it").try("the user that the broker runs as, for example with sudo -u")
 	}
-	return failf(ExitFailed, "%w", err)
+	return failf(ExitFailed, "%w", err).because("it is not as it should be").try("mqx store verify %s", dir)
 }
 
 // storeInside is a store directory in dir, "" for none.
@@ -131,7 +131,7 @@ func storeInside(dir string) string {
 // storeFailure.
 func (a *app) storeRows(c *cobra.Command, s *storeFlags, dir string, o *outputFlags, opt storeOutput, fetch func(ctx context.Context, d *inspect.Dir, w *render.Writer) error) error {
 	if o.watch && o.interval <= 0 {
-		return usagef("cannot use --interval %s: it must be more than nothing", o.interval)
+		return usagef("cannot use --interval %s: it must be more than nothing", o.interval).try("--interval 2s")
 	}
 	w, closeOut, err := a.storeWriter(o, opt)
 	if err != nil {
@@ -234,7 +234,7 @@ func (s *selectFlags) add(c *cobra.Command, without ...string) {
 
 // notFoundIn says that a store has not what was named.
 func notFoundIn(dir, kind, name string, known []string) *Failure {
-	f := failf(ExitNotFound, "cannot find %s %q in store %q", kind, name, dir)
+	f := failf(ExitNotFound, "cannot find %s %q in store %q", kind, name, dir).because("the store has no " + kind + " of that name")
 	if near := nearest(name, known); near != "" {
 		return f.try("%s", near)
 	}

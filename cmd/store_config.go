@@ -137,7 +137,7 @@ func readableConfig(d *inspect.Dir, name string) error {
 		return nil
 	}
 	if j.Good() == nil {
-		return failf(ExitCheckFailed, "cannot read config/%s nor its backup: %w", name, errors.Join(copyError(j.Main), copyError(j.Backup))).
+		return failf(ExitCheckFailed, "cannot read config/%s nor its backup: %w", name, errors.Join(copyError(j.Main), copyError(j.Backup))).because("a broker could take neither of them").
 			try("mqx store config %s -o wide", d.Root())
 	}
 	return nil

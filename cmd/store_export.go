@@ -170,14 +170,14 @@ func (a *app) exportTarget(path string) (out io.Writer, finish func(error) error
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		f, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
-			return nil, nil, failf(exitOfFile(err), "cannot open output file: %w", err)
+			return nil, nil, outputFailure(path, err)
 		}
 		return f, func(err error) error { return errors.Join(err, f.Close()) }, nil
 	}
 	part := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d.part", filepath.Base(path), os.Getpid()))
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
-		return nil, nil, failf(exitOfFile(err), "cannot create output file: %w", err)
+		return nil, nil, outputFailure(path, err)
 	}
 	return f, func(err error) error {
 		if err == nil {

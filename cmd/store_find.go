@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -63,11 +62,11 @@ func runStoreGet(a *app, c *cobra.Command, o *storeGetOptions, dir, what string)
 			return err
 		}
 		if found == 0 {
-			f := failf(ExitNotFound, "cannot find %q in store %q", what, dir)
-			if why != "" {
-				return f.because(why)
+			f := failf(ExitNotFound, "cannot find %q in store %q", what, dir).because(why)
+			if off, err := strconv.ParseInt(what, 10, 64); err == nil && off >= 0 {
+				return f.try("mqx store log %s --start %d shows what is next", dir, off)
 			}
-			return f
+			return f.try("mqx store find %s --key %s, or --body-text", dir, what)
 		}
 		return nil
 	})
@@ -102,7 +101,7 @@ func getAt(d *inspect.Dir, off int64, row func(message.View, inspect.How, inspec
 	if !errors.Is(err, inspect.ErrNoRecord) {
 		return "", err
 	}
-	return fmt.Sprintf("%v; mqx store log DIR --start %d shows what is next", err, off), nil
+	return err.Error(), nil
 }
 
 // sayPlan tells whether the index was of use.
@@ -177,7 +176,7 @@ func runStoreFind(a *app, c *cobra.Command, o *storeFindOptions, dir string) err
 			return err
 		}
 		if n == 0 {
-			return failf(ExitNotFound, "cannot find such a message in store %q%s", dir, o.sel.said()).try("mqx store log %s", dir)
+			return failf(ExitNotFound, "cannot find such a message in store %q%s", dir, o.sel.said()).because("no record of the log is all of that").try("mqx store log %s", dir)
 		}
 		return nil
 	})

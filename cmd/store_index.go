@@ -138,7 +138,7 @@ func indexEntries(ctx context.Context, d *inspect.Dir, w *render.Writer, name st
 			continue
 		}
 		if x.Err != nil {
-			return failf(ExitCheckFailed, "cannot read index file %q: %w", name, x.Err).try("mqx store rebuild index %s", d.Root())
+			return failf(ExitCheckFailed, "cannot read index file %q: %w", name, x.Err).because("it is damaged").try("mqx store rebuild index %s", d.Root())
 		}
 		return x.EachEntry(ctx, func(e inspect.IndexEntry) error {
 			key, err := x.KeyOf(e)

@@ -125,7 +125,7 @@ func (o *storeLogOptions) followLog(ctx context.Context, a *app, d *inspect.Dir,
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || terminated() {
 		if o.count > 0 {
-			return failf(ExitWaited, "waited in vain: fewer than %d messages came", o.count).try("a longer --timeout")
+			return failf(ExitWaited, "waited in vain: fewer than %d messages came", o.count).because("--timeout is over").try("a longer --timeout")
 		}
 		return nil
 	}
