@@ -66,8 +66,9 @@ the time of the import as store time. The same command goes on where one of the 
 lines was interrupted: each message is stored once.
 
 A file is read before anything is done, so that a wrong line changes nothing; lines on
-stdin are taken as they come. Configuration, groups and consumer offsets are not
-imported: topics get an entry in topics.json.`,
+stdin are taken as they come. An import that makes no store of an empty directory leaves
+it as it was; where no line came at all, the exit code is 2. Configuration, groups and
+consumer offsets are not imported: topics get an entry in topics.json.`,
 		Example: `  mqx store import /data/copy all.ndjson --yes
   mqx store import /data/copy all.ndjson --dry-run -o json
   zstdcat all.ndjson.zst | mqx store import /data/copy --yes
@@ -177,6 +178,9 @@ func runStoreImport(a *app, c *cobra.Command, o *importOptions, args []string) e
 	if err := o.row(a, p, !planned && p.Records > 0); err != nil {
 		return err
 	}
+	if p.Lines == 0 && !p.Finished && !planned {
+		a.warn("there was no line to import: %s is as it was", dir)
+	}
 	if p.Finished {
 		a.warn("an import that was interrupted when its store was whole has been put in its place; these lines were not read")
 	}
@@ -272,6 +276,8 @@ func importFailure(dir string, err error) error {
 	switch {
 	case errors.Is(err, inspect.ErrNoTarget):
 		return usagef("%w", err).because("an import does not mix with what is there").try("a directory that is empty or does not exist")
+	case errors.Is(err, inspect.ErrNoLines):
+		return usagef("%w", err).because("the input ended before a line came; the directory is as it was").try("mqx store export DIR -O FILE makes lines of a store")
 	case errors.Is(err, inspect.ErrNotStopped):
 		return failf(ExitFailed, "%w", err).because("its last broker did not close it, and opening it recovers it").
 			try("start and stop the broker once, or mqx store repair %s", dir)

@@ -96,6 +96,8 @@ var (
 	ErrNotStopped = errors.New("the store was not stopped cleanly")
 	// ErrNoTarget says that a directory is neither empty nor a store.
 	ErrNoTarget = errors.New("the directory is neither empty nor a store")
+	// ErrNoLines says that there was no line to make a store of.
+	ErrNoLines = errors.New("there is no line to import")
 )
 
 // Import makes a store of lines of JSON (docs/format/export.md), or adds them to one that no broker has open.
@@ -107,7 +109,7 @@ var (
 // There messages get the time of the import as store time.
 //
 // Errors: *store.LockedError, *LineError, *NoSpaceError, *UnsupportedError, ErrGap, ErrOtherImport, ErrNotStopped,
-// ErrNoTarget, what Agree returned, and those of the disk.
+// ErrNoTarget, ErrNoLines (into a new directory only), what Agree returned, and those of the disk.
 func Import(ctx context.Context, root string, o ImportOptions) (p *ImportPlan, err error) {
 	if o.FS == nil {
 		o.FS = vfs.OS

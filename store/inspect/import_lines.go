@@ -16,6 +16,9 @@ import (
 // maxImportLine is the longest line that is read: a body of 4 MiB in the longest form that JSON has, and its record.
 const maxImportLine = 64 << 20
 
+// maxQueues bounds the queues of a topic, as the broker does.
+const maxQueues = 65536
+
 // lineReader reads the lines of an import.
 type lineReader struct {
 	ctx  context.Context //nolint:containedctx // of one call of Import
@@ -96,6 +99,9 @@ func checkLine(l *message.Line) error {
 	}
 	if l.QueueID != nil && *l.QueueID < 0 {
 		return fmt.Errorf("queueId %d is negative", *l.QueueID)
+	}
+	if l.QueueID != nil && *l.QueueID >= maxQueues {
+		return fmt.Errorf("queueId %d is more than a topic can have: %d is the last one", *l.QueueID, maxQueues-1)
 	}
 	if l.QueueOffset != nil && *l.QueueOffset > maxQueueOffset {
 		return fmt.Errorf("queueOffset %d is more than a queue can hold", *l.QueueOffset)

@@ -44,12 +44,16 @@ func (i *importer) runNew() error {
 		return err
 	}
 	if i.plan.Known && i.plan.Records == 0 {
-		return nil
+		return i.nothing()
 	}
 	if i.o.Agree != nil {
 		if err := i.o.Agree(i.plan); err != nil {
 			return err
 		}
+	}
+	was, err := i.remember()
+	if err != nil {
+		return err
 	}
 	if err := vfs.MkdirAllDurable(i.fs, i.root); err != nil {
 		return err
@@ -66,10 +70,24 @@ func (i *importer) runNew() error {
 	if !i.plan.Finished {
 		err = i.build()
 	}
-	if err == nil && i.plan.Records > 0 {
+	if !i.plan.Finished && (err != nil || i.plan.Records == 0) {
+		if err == nil {
+			err = i.nothing()
+		}
+		return errors.Join(err, i.undo(was, lock))
+	}
+	if err == nil {
 		err = i.settle()
 	}
 	return errors.Join(err, lock.Close())
+}
+
+// nothing is ErrNoLines where no line came.
+func (i *importer) nothing() error {
+	if i.plan.Known && i.plan.Lines == 0 {
+		return ErrNoLines
+	}
+	return nil
 }
 
 // newMaker makes what turns lines into a log; the first line says which kind.
@@ -182,6 +200,7 @@ func (i *importer) writeLog(dir string) (*built, error) {
 		}
 	}
 	i.plan.tooFew(nil)
+	i.plan.Known = i.plan.Known || err == nil
 	return b, errors.Join(err, c.Close())
 }
 
