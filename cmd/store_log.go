@@ -96,6 +96,10 @@ func runStoreLog(a *app, c *cobra.Command, o *storeLogOptions, dir string) error
 			return o.followLog(ctx, a, d, r, take)
 		}
 		r.scan.OnBreak = a.sayBreak(d)
+		if o.count == 0 && w.Encoder() != nil {
+			_, err = d.Log().Convert(ctx, r.scan, r.match.Func(), o.show.format(w, r.match), w.Lines)
+			return err
+		}
 		_, err = d.Log().Scan(ctx, r.scan, r.match.Func(), func(_ int64, v message.View) error { return take(v) })
 		return err
 	})

@@ -20,6 +20,7 @@ var storeMessageFields = []render.Field{
 	{Name: "tag", Doc: "tag"},
 	{Name: "keys", Kind: render.List, Doc: "keys it can be found by"},
 	{Name: "body", Doc: "body, decompressed; as stored when that fails"},
+	// leanFields stand above.
 	{Name: "bodyEncoding", Wide: true, Doc: "how body is written: text, hex, base64, none"},
 	{Name: "bodySize", Kind: render.Size, Wide: true, Doc: "size of the body, decompressed"},
 	{Name: "msgId", Title: "MESSAGE ID", Wide: true, Doc: "unique id its producer gave it, else the offset id"},
@@ -38,6 +39,9 @@ var storeMessageFields = []render.Field{
 	{Name: "sysFlag", Kind: render.Int, Wide: true, Doc: "system flag as stored"},
 	{Name: "properties", Kind: render.Object, Wide: true, Doc: "all properties"},
 }
+
+// leanFields is the number of storeMessageFields that are not wide.
+const leanFields = 9
 
 var storeLogSchema = render.Schema{Kind: "StoreMessageList", Name: "physicalOffset", Fields: storeMessageFields}
 
@@ -98,17 +102,9 @@ func (f *messageFlags) storeRow(v message.View, r *message.Received, count int, 
 	if id == "" {
 		id = r.OffsetID()
 	}
-	crc := "ok"
-	if message.BodyCRC(v.Body()) != v.BodyCRC() {
-		crc = "bad"
-	}
-	version := 1
-	if v.Magic() == message.MagicV2 {
-		version = 2
-	}
 	return append(row,
 		encoding, len(r.Body), id, r.OffsetID(), whenMs(r.BornTimestamp), r.BornHost.String(), r.StoreHost.String(),
-		r.ReconsumeTimes, r.PreparedTransactionOffset, transactionName(v.Transaction()), compressionName(v.SysFlag()), count, version, crc,
+		r.ReconsumeTimes, r.PreparedTransactionOffset, transactionName(v.Transaction()), compressionName(v.SysFlag()), count, versionOf(v), crcState(v),
 		r.Flag, v.SysFlag(), f.shownProperties(r.Properties))
 }
 
@@ -121,6 +117,20 @@ func (f *messageFlags) shownProperties(all map[string]string) map[string]string 
 		out[k] = hidden
 	}
 	return out
+}
+
+func versionOf(v message.View) int {
+	if v.Magic() == message.MagicV2 {
+		return 2
+	}
+	return 1
+}
+
+func crcState(v message.View) string {
+	if message.BodyCRC(v.Body()) != v.BodyCRC() {
+		return "bad"
+	}
+	return "ok"
 }
 
 func transactionName(state int32) string {

@@ -63,6 +63,11 @@ func (w *Writer) line(row []any) error {
 	if w.o.TTY {
 		return w.streamRow(row)
 	}
+	return w.text(w.tabLine(row))
+}
+
+// tabLine is a line of tab-separated text.
+func (w *Writer) tabLine(row []any) string {
 	cells := make([]string, 0, len(row))
 	for _, i := range w.columns() {
 		cell := full(row[i])
@@ -71,7 +76,7 @@ func (w *Writer) line(row []any) error {
 		}
 		cells = append(cells, escapeTabs(cell))
 	}
-	return w.text(strings.Join(cells, "\t") + "\n")
+	return strings.Join(cells, "\t") + "\n"
 }
 
 // streamWidth is how far a column of a kind reaches while a table has no end

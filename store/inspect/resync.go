@@ -13,6 +13,9 @@ import (
 // scanChunk is how much is searched at once for a whole record behind a broken place.
 const scanChunk = 1 << 20
 
+// beginChunk is the same where a part of a sound log begins, and one is a record away.
+const beginChunk = 32 << 10
+
 // skip looks for a whole record behind a place where none starts. When there is one, what lies between is rot, and the
 // walk goes on at the record. When there is none the walk ends (-1): with EndTorn, or with EndOfData when there is
 // nothing but zeros.
@@ -105,12 +108,12 @@ func (s *scanner) searchFile(f File, end int64) (int64, error) {
 		if s.pos, err = nextData(file, f, s.pos, end); err != nil {
 			return 0, err
 		}
-		n := min(end-s.pos, scanChunk)
-		if n <= 0 {
-			break
-		}
 		if s.buf == nil {
 			s.buf = make([]byte, scanChunk)
+		}
+		n := min(end-s.pos, int64(len(s.buf)))
+		if n <= 0 {
+			break
 		}
 		b := s.buf[:n]
 		if err := readFull(file, b, s.pos-f.Start); err != nil {

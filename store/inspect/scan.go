@@ -28,16 +28,52 @@ type ScanOptions struct {
 var partBytes int64 = 64 << 20
 
 const (
-	// batchBytes of chosen records are handed over at once, and at most batchesAhead of them wait in a part.
+	// scanPartBytes is the part that one worker scans: little, so that the workers work on what is next, and what was
+	// chosen of a part fits into what may wait.
+	scanPartBytes = 4 << 20
+	// batchBytes of what was chosen are handed over at once, and at most batchesAhead of them wait in a part. There are
+	// partsAhead more parts than workers between where the workers are and what has been handed over.
 	batchBytes   = 256 << 10
-	batchesAhead = 8
+	batchesAhead = 16
+	partsAhead   = 2
 	maxWorkers   = 4
 )
 
 // Scan chooses records and hands them over in physical order: pick is called by several goroutines at once, for every
 // record, and must not keep it; f by one, for those that were picked, in order. Parts of the log are read at the same
-// time; what was chosen of a part that is not due yet waits in at most 2 MiB a worker.
+// time; what was chosen of the parts that are not due yet waits in at most 4 MiB each, of two more than there are workers.
 func (l *Log) Scan(ctx context.Context, o ScanOptions, pick func(message.View) bool, f func(off int64, rec message.View) error) (End, error) {
+	return l.scan(ctx, &scan{l: l, o: o, pick: pick}, func(b batch) error {
+		for i, rec := range b.recs {
+			if err := f(b.offs[i], rec); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Format appends a record to a buffer in another form and returns it.
+type Format func(dst []byte, rec message.View) ([]byte, error)
+
+// Convert is a Scan that hands over text: every worker has a Format of its own made by form, which appends the records
+// that were picked, and f is called with pieces of what they made, in physical order, each valid during the call.
+func (l *Log) Convert(ctx context.Context, o ScanOptions, pick func(message.View) bool, form func() Format, f func(piece []byte) error) (End, error) {
+	s := &scan{l: l, o: o, pick: pick, form: form, free: make(chan []byte, (maxWorkers+partsAhead)*batchesAhead)}
+	return l.scan(ctx, s, func(b batch) error {
+		err := f(b.bytes)
+		if cap(b.bytes) <= 2*batchBytes { // one that a large record made grow goes
+			select {
+			case s.free <- b.bytes[:0]:
+			default:
+			}
+		}
+		return err
+	})
+}
+
+func (l *Log) scan(ctx context.Context, s *scan, f func(batch) error) (End, error) {
+	o := s.o
 	workers := o.Workers
 	if workers <= 0 {
 		workers = min(runtime.GOMAXPROCS(0), maxWorkers)
@@ -46,17 +82,19 @@ func (l *Log) Scan(ctx context.Context, o ScanOptions, pick func(message.View) b
 	if err != nil {
 		return End{Last: -1, LastEnd: -1}, err
 	}
-	s := &scan{l: l, o: o, pick: pick, from: from}
+	s.from = from
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
 	parts := s.divide()
 	jobs := make(chan *part)
+	ahead := make(chan struct{}, workers+partsAhead)
 	for range min(workers, len(parts)) {
 		wg.Go(func() {
+			h := s.hand()
 			for p := range jobs {
-				p.run(ctx, s)
+				p.run(ctx, s, h)
 			}
 		})
 	}
@@ -64,20 +102,57 @@ func (l *Log) Scan(ctx context.Context, o ScanOptions, pick func(message.View) b
 		defer close(jobs)
 		for _, p := range parts {
 			select {
+			case ahead <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			select {
 			case jobs <- p:
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
-	return s.collect(ctx, parts, f)
+	return s.collect(ctx, parts, f, func() { <-ahead })
 }
 
 type scan struct {
 	l    *Log
 	o    ScanOptions
 	pick func(message.View) bool
+	form func() Format // nil: records are handed over as they are
+	free chan []byte   // buffers of batches that are free again; nil for records, which their receiver may keep
 	from int64
+}
+
+// hand is what one goroutine works with.
+type hand struct {
+	form   Format // nil: records as they are
+	read   []byte // what is read into
+	search []byte // the same where the beginning of a part is looked for
+}
+
+func (s *scan) hand() *hand {
+	h := &hand{}
+	if s.form != nil {
+		h.form = s.form()
+	}
+	return h
+}
+
+// buffer is an empty one for at least n bytes.
+func (s *scan) buffer(n int) []byte {
+	if n <= batchBytes {
+		select {
+		case b := <-s.free:
+			return b
+		default:
+		}
+	}
+	if s.form != nil {
+		return make([]byte, 0, batchBytes+batchBytes/8) // the last line reaches over it
+	}
+	return make([]byte, 0, max(batchBytes, n))
 }
 
 // part is a piece of the log that one worker looks at.
@@ -110,9 +185,10 @@ func (s *scan) divide() []*part {
 		if f.End() <= s.from || f.Start >= limit {
 			continue
 		}
+		size := min(partBytes, scanPartBytes)
 		for at := max(f.Start, s.from); at < min(f.End(), limit); {
-			to := min(at+partBytes, f.End(), limit)
-			if f.End()-to < partBytes/4 {
+			to := min(at+size, f.End(), limit)
+			if f.End()-to < size/4 {
 				to = min(f.End(), limit)
 			}
 			parts = append(parts, &part{from: at, to: to, first: at == s.from || at == f.Start, batches: make(chan batch, batchesAhead)})
@@ -122,11 +198,14 @@ func (s *scan) divide() []*part {
 	return parts
 }
 
-func (p *part) run(ctx context.Context, s *scan) {
+func (p *part) run(ctx context.Context, s *scan, h *hand) {
 	defer close(p.batches)
 	p.began = p.from
 	if !p.first {
-		sc := &scanner{w: &walker{l: s.l, ctx: ctx, limit: p.to, end: End{Last: -1}}, from: p.from - 1, pos: p.from}
+		if h.search == nil {
+			h.search = make([]byte, beginChunk)
+		}
+		sc := &scanner{w: &walker{l: s.l, ctx: ctx, limit: p.to, end: End{Last: -1}}, from: p.from - 1, pos: p.from, buf: h.search}
 		at, err := sc.next()
 		if err != nil {
 			p.err = err
@@ -136,7 +215,7 @@ func (p *part) run(ctx context.Context, s *scan) {
 			p.began = p.to
 		}
 	}
-	p.end, p.err = s.walk(ctx, p.began, p.to, func(b batch) error {
+	p.end, p.err = s.walk(ctx, h, p.began, p.to, func(b batch) error {
 		select {
 		case p.batches <- b:
 			return nil
@@ -147,10 +226,10 @@ func (p *part) run(ctx context.Context, s *scan) {
 }
 
 // walk goes through a range and hands what was chosen over in batches.
-func (s *scan) walk(ctx context.Context, from, to int64, give func(batch) error) (End, error) {
+func (s *scan) walk(ctx context.Context, h *hand, from, to int64, give func(batch) error) (End, error) {
 	var b batch
 	flush := func() error {
-		if len(b.recs) == 0 {
+		if len(b.bytes) == 0 {
 			return nil
 		}
 		err := give(b)
@@ -158,7 +237,7 @@ func (s *scan) walk(ctx context.Context, from, to int64, give func(batch) error)
 		return err
 	}
 	end, err := s.l.Walk(ctx, WalkOptions{
-		From: from, To: to, VerifyBody: s.o.Verify, VerifyProp: s.o.Verify, OnRead: s.o.OnRead,
+		From: from, To: to, VerifyBody: s.o.Verify, VerifyProp: s.o.Verify, OnRead: s.o.OnRead, buf: &h.read,
 		OnBreak: func(x Break) error {
 			if err := flush(); err != nil {
 				return err
@@ -176,7 +255,12 @@ func (s *scan) walk(ctx context.Context, from, to int64, give func(batch) error)
 			}
 		}
 		if b.bytes == nil {
-			b.bytes = make([]byte, 0, max(batchBytes, len(rec)))
+			b.bytes = s.buffer(len(rec))
+		}
+		if h.form != nil {
+			var err error
+			b.bytes, err = h.form(b.bytes, rec)
+			return err
 		}
 		at := len(b.bytes)
 		b.bytes = append(b.bytes, rec...)
@@ -191,8 +275,8 @@ func (s *scan) walk(ctx context.Context, from, to int64, give func(batch) error)
 }
 
 // collect hands the parts over in order. The parts have to fit together: where one ends the next has to have begun; if it
-// has not, because its beginning was not found right, it is walked once more from there.
-func (s *scan) collect(ctx context.Context, parts []*part, f func(int64, message.View) error) (End, error) {
+// has not, because its beginning was not found right, it is walked once more from there. done is called behind each part.
+func (s *scan) collect(ctx context.Context, parts []*part, f func(batch) error, done func()) (End, error) {
 	total := End{Offset: s.from, Reason: EndOfData, Last: -1, LastEnd: -1}
 	give := func(b batch) error {
 		if b.brk != nil {
@@ -201,12 +285,7 @@ func (s *scan) collect(ctx context.Context, parts []*part, f func(int64, message
 			}
 			return nil
 		}
-		for i, rec := range b.recs {
-			if err := f(b.offs[i], rec); err != nil {
-				return err
-			}
-		}
-		return nil
+		return f(b)
 	}
 	stopped := func(err error) (End, error) {
 		total.Reason = EndStopped
@@ -225,6 +304,7 @@ func (s *scan) collect(ctx context.Context, parts []*part, f func(int64, message
 					break
 				}
 			}
+			done()
 			continue
 		}
 		if p.from > at {
@@ -238,6 +318,7 @@ func (s *scan) collect(ctx context.Context, parts []*part, f func(int64, message
 		if err != nil {
 			return stopped(err)
 		}
+		done()
 		total.add(end)
 		if at = end.Offset; end.Reason == EndOfData || end.Reason == EndTorn {
 			return total, nil
@@ -273,7 +354,7 @@ func (s *scan) take(ctx context.Context, p *part, at int64, give func(batch) err
 	case p.startsAt(at):
 		return p.end, nil
 	}
-	return s.walk(ctx, at, p.to, give)
+	return s.walk(ctx, s.hand(), at, p.to, give)
 }
 
 // next waits for a batch; ok is false when the part has ended.

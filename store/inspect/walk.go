@@ -28,6 +28,8 @@ type WalkOptions struct {
 	OnBreak func(Break) error
 	// OnRead is told how many bytes were read, piece by piece, for a progress bar.
 	OnRead func(n int64)
+
+	buf *[]byte // where a buffer to read into is taken from and left; nil for one of the walk's own
 }
 
 // BreakKind names what stands where a record should.
@@ -92,6 +94,10 @@ func (l *Log) Walk(ctx context.Context, o WalkOptions, f func(off int64, rec mes
 		w.to = noLimit
 	}
 	w.limit = l.Limit()
+	if o.buf != nil {
+		w.r.buf = *o.buf
+		defer func() { *o.buf = w.r.buf }()
+	}
 	defer w.close()
 	err := w.walk(max(o.From, l.Min()), f)
 	if errors.Is(err, ErrStop) {
@@ -189,6 +195,9 @@ func (w *walker) enter(off int64) (next int64, ok bool, err error) {
 	if err := w.r.open(w.l.d, f.Path, w.o.OnRead); err != nil {
 		return off, true, err
 	}
+	if w.to < f.End() { // what is behind is another walk's
+		w.r.until = w.to - f.Start
+	}
 	w.file, w.hasFile = f, true
 	return off, true, nil
 }
@@ -264,6 +273,7 @@ type reader struct {
 
 	// what is dropped from the page cache once it was read: it was not there before.
 	stretch, dropTo int64
+	until           int64 // nothing is dropped from here on; 0: to the end
 	cold            bool
 }
 
@@ -281,7 +291,7 @@ func (r *reader) open(d *Dir, path string, onRead func(int64)) error {
 		return err
 	}
 	r.f, r.onRead = f, onRead
-	r.win, r.winOff, r.stretch, r.dropTo, r.cold = nil, 0, 0, 0, false
+	r.win, r.winOff, r.stretch, r.dropTo, r.until, r.cold = nil, 0, 0, 0, 0, false
 	r.advice, _ = f.(vfs.Advised)
 	if r.advice != nil {
 		r.advice.Sequential()
@@ -331,6 +341,9 @@ func (r *reader) look(off, end int64) {
 	r.giveBack()
 	r.stretch = off
 	r.dropTo = min(off+stretchBytes, end)
+	if r.until > off {
+		r.dropTo = min(r.dropTo, r.until)
+	}
 	cached, ok := r.advice.Cached(off, r.dropTo-off)
 	r.cold = ok && cached < (r.dropTo-off)/2
 }
