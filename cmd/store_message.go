@@ -20,7 +20,6 @@ var storeMessageFields = []render.Field{
 	{Name: "tag", Doc: "tag"},
 	{Name: "keys", Kind: render.List, Doc: "keys it can be found by"},
 	{Name: "body", Doc: "body, decompressed; as stored when that fails"},
-	// leanFields stand above.
 	{Name: "bodyEncoding", Wide: true, Doc: "how body is written: text, hex, base64, none"},
 	{Name: "bodySize", Kind: render.Size, Wide: true, Doc: "size of the body, decompressed"},
 	{Name: "msgId", Title: "MESSAGE ID", Wide: true, Doc: "unique id its producer gave it, else the offset id"},

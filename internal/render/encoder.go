@@ -105,12 +105,12 @@ func (e *Encoder) End() []byte {
 }
 
 // next begins the value of the next field; false says that it is not printed.
-func (e *Encoder) next(kinds ...Kind) (*encodedField, bool) {
+func (e *Encoder) next(kind, or Kind) (*encodedField, bool) {
 	if e.at >= len(e.fields) {
 		panic(fmt.Sprintf("render: more values than the %d fields of %s", len(e.fields), e.w.schema.Kind))
 	}
 	f := &e.fields[e.at]
-	if len(kinds) > 0 && f.kind != kinds[0] && f.kind != kinds[len(kinds)-1] {
+	if f.kind != kind && f.kind != or {
 		panic(fmt.Sprintf("render: field %q cannot hold such a value", e.w.schema.Fields[e.at].Name))
 	}
 	e.at++
@@ -139,7 +139,11 @@ func (e *Encoder) Skips(n int) bool {
 
 // Null is a value that nobody knows.
 func (e *Encoder) Null() {
-	f, ok := e.next()
+	k := Text
+	if e.at < len(e.fields) {
+		k = e.fields[e.at].kind
+	}
+	f, ok := e.next(k, k)
 	if !ok {
 		return
 	}
@@ -172,7 +176,7 @@ func (e *Encoder) Int(n int64) {
 
 // TimeMs is a Time in milliseconds since 1970; 0 and less is unknown.
 func (e *Encoder) TimeMs(ms int64) {
-	f, ok := e.next(Time)
+	f, ok := e.next(Time, Time)
 	switch {
 	case !ok:
 	case ms <= 0:
@@ -186,20 +190,15 @@ func (e *Encoder) TimeMs(ms int64) {
 
 // Text is a Text.
 func (e *Encoder) Text(s []byte) {
-	if _, ok := e.next(Text); ok {
+	if _, ok := e.next(Text, Text); ok {
 		e.text(s)
 	}
 }
 
 // String is a Text.
 func (e *Encoder) String(s string) {
-	if _, ok := e.next(Text); ok {
-		if e.json {
-			e.b = append(e.b, '"')
-			e.b = append(appendJSONText(e.b, s), '"')
-			return
-		}
-		e.b = appendCell(e.b, s)
+	if _, ok := e.next(Text, Text); ok {
+		e.text([]byte(s))
 	}
 }
 
@@ -244,7 +243,7 @@ func (e *Encoder) EndPairs() { e.shut('}') }
 
 // open begins a list or an object. Tab-separated text has no objects here: Encoder sees to it.
 func (e *Encoder) open(c byte, k Kind) {
-	_, e.inside = e.next(k)
+	_, e.inside = e.next(k, k)
 	if e.items = 0; e.json && e.inside {
 		e.b = append(e.b, c)
 	}
@@ -328,37 +327,38 @@ func marks(x uint64, quotes bool) uint64 {
 	return m & high
 }
 
-// plain is the number of bytes from i on before the first that marks marks.
-func plain[T string | []byte](s T, i int, quotes bool) int {
-	from := i
-	for ; len(s)-i >= 8; i += 8 {
-		if m := marks(eight(s, i), quotes); m != 0 {
-			return i - from + bits.TrailingZeros64(m)/8
+// plain is the number of bytes before the first that marks marks.
+func plain(s []byte, quotes bool) int {
+	i := 0
+	for ; len(s)-i >= 16; i += 16 {
+		b := s[i : i+16]
+		m := marks(binary.LittleEndian.Uint64(b), quotes)
+		n := marks(binary.LittleEndian.Uint64(b[8:]), quotes)
+		if m|n == 0 {
+			continue
 		}
+		if m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+		return i + 8 + bits.TrailingZeros64(n)/8
 	}
 	for ; i < len(s); i++ {
 		if c := s[i]; c < 0x20 || c == '\\' || quotes && (c == '"' || c >= utf8.RuneSelf) {
 			break
 		}
 	}
-	return i - from
-}
-
-func eight[T string | []byte](s T, i int) uint64 {
-	var b [8]byte
-	copy(b[:], s[i:i+8])
-	return binary.LittleEndian.Uint64(b[:])
+	return i
 }
 
 // appendCell is escapeTabs.
-func appendCell[T string | []byte](b []byte, s T) []byte {
-	for i := 0; ; i++ {
-		n := plain(s, i, false)
-		b = append(b, s[i:i+n]...)
-		if i += n; i == len(s) {
+func appendCell(b, s []byte) []byte {
+	for {
+		n := plain(s, false)
+		b = append(b, s[:n]...)
+		if n == len(s) {
 			return b
 		}
-		switch c := s[i]; c {
+		switch c := s[n]; c {
 		case '\\':
 			b = append(b, '\\', '\\')
 		case '\t':
@@ -370,23 +370,28 @@ func appendCell[T string | []byte](b []byte, s T) []byte {
 		default:
 			b = append(b, c)
 		}
+		s = s[n+1:]
 	}
 }
 
 // appendJSONText is what stands between the quotation marks of what marshal makes of s.
-func appendJSONText[T string | []byte](b []byte, s T) []byte {
-	for i := 0; ; {
-		n := plain(s, i, true)
-		b = append(b, s[i:i+n]...)
-		if i += n; i == len(s) {
+func appendJSONText(b, s []byte) []byte {
+	for {
+		n := plain(s, true)
+		b = append(b, s[:n]...)
+		if s = s[n:]; len(s) == 0 {
 			return b
 		}
-		if s[i] < utf8.RuneSelf {
-			b = appendJSONEscape(b, s[i])
-			i++
+		if c := s[0]; c < utf8.RuneSelf {
+			if c == '"' || c == '\\' {
+				b = append(b, '\\', c)
+			} else {
+				b = appendJSONEscape(b, c)
+			}
+			s = s[1:]
 			continue
 		}
-		r, size := decodeRune(s, i)
+		r, size := utf8.DecodeRune(s)
 		switch {
 		case r == utf8.RuneError && size == 1:
 			b = append(b, `\ufffd`...)
@@ -394,21 +399,15 @@ func appendJSONText[T string | []byte](b []byte, s T) []byte {
 			b = append(b, `\u202`...)
 			b = append(b, digit(uint32(r&0xf)))
 		default:
-			b = append(b, s[i:i+size]...)
+			b = append(b, s[:size]...)
 		}
-		i += size
+		s = s[size:]
 	}
 }
 
-func decodeRune[T string | []byte](s T, i int) (rune, int) {
-	var b [utf8.UTFMax]byte
-	n := copy(b[:], s[i:])
-	return utf8.DecodeRune(b[:n])
-}
-
 func appendJSONEscape(b []byte, c byte) []byte {
-	if i := strings.IndexByte("\"\\\b\f\n\r\t", c); i >= 0 {
-		return append(b, '\\', `"\bfnrt`[i])
+	if i := strings.IndexByte("\b\f\n\r\t", c); i >= 0 {
+		return append(b, '\\', `bfnrt`[i])
 	}
 	const hex = "0123456789abcdef"
 	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])

@@ -5,8 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -137,5 +140,61 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := inspect.Open(file, inspect.Options{}); !errors.Is(err, inspect.ErrNotStore) {
 		t.Errorf("a file: %v", err)
+	}
+}
+
+// Convert gives what a scan gives, the text of several workers in order, breaks between it; it ends with the error of a
+// format or of the receiver.
+func TestConvertIsAScan(t *testing.T) {
+	inspect.SetPartBytes(t, 8<<10)
+	for _, variant := range testkit.GoldenStores() {
+		t.Run(variant, func(t *testing.T) {
+			l, ctx := openGolden(t, variant).Log(), context.Background()
+			want, wantEnd := scanned(t, l, 0, true)
+			var got []seen
+			text := ""
+			rows := func() {
+				for line := range strings.Lines(text) {
+					off, what, _ := strings.Cut(strings.TrimSpace(line), " ")
+					n, err := strconv.ParseInt(off, 10, 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, seen{n, what})
+				}
+				text = ""
+			}
+			form := func() inspect.Format {
+				return func(dst []byte, rec message.View) ([]byte, error) {
+					return fmt.Appendf(dst, "%d %s\n", rec.PhysicalOffset(), digest(rec)), nil
+				}
+			}
+			all := func(message.View) bool { return true }
+			end, err := l.Convert(ctx, inspect.ScanOptions{
+				Workers: 3, Verify: true,
+				OnBreak: func(b inspect.Break) error {
+					rows()
+					got = append(got, seen{b.From, string(b.Kind)}, seen{b.To, "to"})
+					return nil
+				},
+			}, all, form, func(piece []byte) error { text += string(piece); return nil })
+			if rows(); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" || end.Offset != wantEnd.Offset || end.Reason != wantEnd.Reason {
+				t.Errorf("end %+v, want %+v (-scan +convert):\n%s", end, wantEnd, diff)
+			}
+			if wantEnd.Records == 0 {
+				return
+			}
+			full := errors.New("full")
+			if _, err := l.Convert(ctx, inspect.ScanOptions{}, all, form, func([]byte) error { return full }); !errors.Is(err, full) {
+				t.Errorf("receiver: %v", err)
+			}
+			bad := func() inspect.Format { return func([]byte, message.View) ([]byte, error) { return nil, full } }
+			if _, err := l.Convert(ctx, inspect.ScanOptions{}, all, bad, func([]byte) error { return nil }); !errors.Is(err, full) {
+				t.Errorf("format: %v", err)
+			}
+		})
 	}
 }
