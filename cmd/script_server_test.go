@@ -26,9 +26,11 @@ type runningServer struct {
 var servers sync.Map
 
 // stop ends the server in order and remembers how it ended.
-func (s *runningServer) stop() error {
+func (s *runningServer) stop() error { return s.end(syscall.SIGTERM) }
+
+func (s *runningServer) end(how os.Signal) error {
 	s.once.Do(func() {
-		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		_ = s.cmd.Process.Signal(how)
 		_ = s.cmd.Process.Signal(syscall.SIGCONT) // it may be frozen
 		select {
 		case s.err = <-s.done:
@@ -59,8 +61,7 @@ func stopServer(ts *testscript.TestScript, name string) {
 // interruptServer sends what Ctrl-C sends.
 func interruptServer(ts *testscript.TestScript, name string) {
 	s := serverNamed(ts, name)
-	_ = s.cmd.Process.Signal(syscall.SIGINT)
-	err := s.stop()
+	err := s.end(syscall.SIGINT)
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != int(ExitInterrupted) {
 		text, _ := os.ReadFile(s.log)
 		ts.Fatalf("the command ended with %v, want exit code %d:\n%s", err, ExitInterrupted, text)

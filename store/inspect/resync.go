@@ -10,10 +10,10 @@ import (
 	"mqx/store/commitlog"
 )
 
-// scanChunk is how much is searched at once for a whole record behind a broken place.
-const scanChunk = 1 << 20
+// scanChunk is how much is searched at once for a whole record behind a broken place: it stays in the cache of a core.
+const scanChunk = 128 << 10
 
-// beginChunk is the same where a part of a sound log begins, and one is a record away.
+// beginChunk is the same where a part of a sound log begins, and the next record is near.
 const beginChunk = 32 << 10
 
 // skip looks for a whole record behind a place where none starts. When there is one, what lies between is rot, and the
