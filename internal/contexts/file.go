@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"mqx/internal/userfile"
 )
@@ -154,11 +155,12 @@ func (f *File) check() error {
 	return nil
 }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+// nameForm is made when it is asked for: not every start of mqx has to wait for it.
+var nameForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
 
 // CheckName says whether a text can name a context.
 func CheckName(name string) error {
-	if !nameForm.MatchString(name) {
+	if !nameForm().MatchString(name) {
 		return fmt.Errorf("cannot use context name %q: letters, digits, dots, dashes and underscores, 1 to 64 of them", name)
 	}
 	return nil
