@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/internal/render"
+	"mqx/internal/vfs"
 	"mqx/store/inspect"
 )
 
@@ -105,6 +106,8 @@ func storeFailure(dir string, err error) error {
 		return failf(ExitNotFound, "%w", err).because("there is no such directory").try("the directory that storePathRootDir names, usually ~/store")
 	case errors.Is(err, inspect.ErrOtherLog):
 		return failf(ExitFailed, "%w", err).because("the directory was emptied, replaced or cut while it was followed").try("the same command once more")
+	case errors.Is(err, vfs.ErrSpecial):
+		return failf(ExitFailed, "%w", err).because("a store is made of files and directories").try("move it away, then mqx store verify %s", dir)
 	case errors.Is(err, syscall.ENOSPC):
 		return failf(ExitFailed, "%w", err).because("the disk is full").try("free space, then the same command once more")
 	case errors.Is(err, syscall.ENOTDIR):

@@ -11,6 +11,9 @@ import (
 
 // LockedBy asks with F_OFD_GETLK, which sees the locks of Java and of mqx alike.
 func (osFS) LockedBy(name string) (pid int, locked bool, err error) {
+	if err := refuseSpecial(name); err != nil {
+		return 0, false, err
+	}
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, false, nil

@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 )
@@ -26,7 +27,25 @@ func (osFS) OpenFile(name string, flag int) (File, error) {
 	return openOS(name, flag)
 }
 
+// ErrSpecial is returned where a pipe, a socket or a device lies in the place of a file: opening one may wait for ever.
+var ErrSpecial = errors.New("it is a pipe, a socket or a device, and no file")
+
+// Special reports whether a mode is that of what is neither a file nor a directory.
+func Special(m fs.FileMode) bool {
+	return m&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeCharDevice) != 0
+}
+
+func refuseSpecial(name string) error {
+	if st, err := os.Stat(name); err == nil && Special(st.Mode()) {
+		return &os.PathError{Op: "open", Path: name, Err: ErrSpecial}
+	}
+	return nil // opening it says what is wrong
+}
+
 func openOS(name string, flag int) (File, error) {
+	if err := refuseSpecial(name); err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(name, flag, 0o644)
 	if err != nil {
 		return nil, err

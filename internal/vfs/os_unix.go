@@ -37,6 +37,9 @@ func (osFS) Usage(dir string) (Usage, error) {
 
 // Lock takes a write lock on byte 0, which is what a Java FileLock of one byte takes.
 func (osFS) Lock(name string) (io.Closer, error) {
+	if err := refuseSpecial(name); err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err

@@ -200,9 +200,11 @@ func (v *verifier) shape() error {
 			v.foreign(v.d.Path(name), "a file lies where a directory belongs")
 		}
 	}
-	for _, name := range []string{nameCheckpoint, nameAbort, nameTimerWheel, "config/timermetrics", "config/timercheck"} {
+	for _, name := range []string{nameCheckpoint, nameAbort, nameTimerWheel, nameLock, "config/timermetrics", "config/timercheck"} {
 		if st, err := v.d.fs.Stat(v.d.Path(name)); err == nil && st.IsDir() {
 			v.foreign(v.d.Path(name), "a directory lies where a file belongs")
+		} else if err == nil && vfs.Special(st.Mode()) {
+			v.foreign(v.d.Path(name), "a pipe, a socket or a device lies where a file belongs")
 		} else if err != nil && !vfs.Absent(err) {
 			return err
 		}
