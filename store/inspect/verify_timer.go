@@ -67,6 +67,9 @@ func (c *timerCheck) sizes() error {
 			c.add(FindTimerWheel, w.Name, min(w.Bytes, timer.WheelBytes), "the wheel has %d bytes, not %d", w.Bytes, int64(timer.WheelBytes))
 		}
 	}
+	for _, f := range c.view.Foreign {
+		c.v.foreign(c.v.d.Path(path.Join(nameTimerLog, FileName(f.Start))), "its name is no position where a file of the timer log begins")
+	}
 	for i, f := range c.view.Log {
 		file := path.Join(nameTimerLog, FileName(f.Start))
 		switch {

@@ -3,7 +3,9 @@ package timer
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"mqx/internal/jsonfile"
@@ -19,8 +21,9 @@ type View struct {
 	HasMetrics    bool
 	Wheels        []WheelFile
 	Log           []LogFile
-	FileBytes     int64 // of a file of the timer log, 0 when there is none
-	PrecisionMs   int64 // as the slots tell, 0 when they do not
+	Foreign       []LogFile // in its directory, with names at which no file of it begins
+	FileBytes     int64     // of a file of the timer log, 0 when there is none
+	PrecisionMs   int64     // as the slots tell, 0 when they do not
 
 	fs   vfs.FS
 	root string
@@ -65,10 +68,22 @@ func OpenView(fsys vfs.FS, root string) (*View, error) {
 		v.Log = append(v.Log, LogFile{start, st.Size()})
 		v.FileBytes = max(v.FileBytes, st.Size())
 	}
-	if len(starts) > 1 {
+	if len(starts) > 1 && starts[1]-starts[0] >= v.FileBytes {
 		v.FileBytes = starts[1] - starts[0]
 	}
+	v.leaveOutForeign()
 	return v, v.findPrecision()
+}
+
+// leaveOutForeign takes the files out of the log whose names are no place where one of its files begins.
+func (v *View) leaveOutForeign() {
+	v.Log = slices.DeleteFunc(v.Log, func(f LogFile) bool {
+		foreign := v.FileBytes > 0 && f.Start%v.FileBytes != 0
+		if foreign {
+			v.Foreign = append(v.Foreign, f)
+		}
+		return foreign
+	})
 }
 
 // readMetrics reads the metrics without moving a bad file away.
@@ -206,11 +221,22 @@ func (v *View) openLog() (*files, error) {
 	if v.FileBytes < UnitSize+blankSize {
 		return nil, nil
 	}
-	return openFiles(readOnly{v.fs}, logDir(v.root), v.FileBytes)
+	return openFiles(readOnly{v.fs, v.Foreign}, logDir(v.root), v.FileBytes)
 }
 
 // readOnly opens for reading whatever is asked for.
-type readOnly struct{ vfs.FS }
+type readOnly struct {
+	vfs.FS
+	hidden []LogFile
+}
+
+// ReadDir lists a directory without the files that are none of the log's.
+func (r readOnly) ReadDir(dir string) ([]fs.DirEntry, error) {
+	all, err := r.FS.ReadDir(dir)
+	return slices.DeleteFunc(all, func(e fs.DirEntry) bool {
+		return slices.ContainsFunc(r.hidden, func(f LogFile) bool { return e.Name() == fmt.Sprintf("%020d", f.Start) })
+	}), err
+}
 
 // OpenFile opens a file for reading.
 func (r readOnly) OpenFile(name string, _ int) (vfs.File, error) { return r.Open(name) }
