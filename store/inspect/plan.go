@@ -432,9 +432,17 @@ func (b *planner) indexStep() {
 		files := entries/int64(max(b.plan.Entries-1, 1)) + 1
 		b.add(&Step{
 			Kind: StepIndex, File: nameIndex, Bytes: entries*indexEntry + files*indexSlot*int64(b.plan.Slots),
-			What: fmt.Sprintf("build the index from the log, in files of %d slots and %d entries", b.plan.Slots, b.plan.Entries),
+			What: fmt.Sprintf("build the index from the log, in files of %d slots and %d entries%s", b.plan.Slots, b.plan.Entries, b.layoutHint()),
 		})
 	}
+}
+
+// layoutHint says how to have index files of another size, where no old file tells it and nobody has said it.
+func (b *planner) layoutHint() string {
+	if len(b.v.index.files) > 0 || b.o.IndexSlots > 0 || b.o.IndexEntries > 0 {
+		return ""
+	}
+	return ", the broker's default, as no old file tells: --index-slots and --index-entries for what maxHashSlotNum and maxIndexNum say"
 }
 
 // planIsOver brings the steps into their order, each once.
