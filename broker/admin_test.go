@@ -56,9 +56,6 @@ func TestTopicRequests(t *testing.T) {
 	if resp := r.call(remoting.ReqUpdateAndCreateStaticTopic, nil, nil); resp.Code != remoting.RespRequestCodeNotSupported {
 		t.Errorf("%d", resp.Code)
 	}
-	if resp := r.call(remoting.ReqPopRollback, nil, nil); resp.Code != remoting.RespRequestCodeNotSupported {
-		t.Errorf("roll back of pop records: %d %s", resp.Code, resp.Remark)
-	}
 	for _, code := range []int32{remoting.ReqCleanUnusedTopic, remoting.ReqCleanExpiredConsumeQueue, remoting.ReqDeleteExpiredCommitLog} {
 		r.ok(code, nil, nil)
 	}

@@ -4,23 +4,37 @@ import (
 	"bytes"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
+// countedWrites is safe to share: late output comes from a timer.
 type countedWrites struct {
-	bytes.Buffer
-	writes int
-	err    error
+	mu struct {
+		sync.Mutex
+		b      bytes.Buffer
+		writes int
+	}
+	err error
+}
+
+// state is what has come: how many writings, and the text.
+func (c *countedWrites) state() (writes int, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.writes, c.mu.b.String()
 }
 
 func (c *countedWrites) Write(p []byte) (int, error) {
-	c.writes++
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.writes++
 	if c.err != nil {
 		return 0, c.err
 	}
-	return c.Buffer.Write(p)
+	return c.mu.b.Write(p)
 }
 
 // Many rows go out together, a lone one after a moment, and nothing is lost or written twice.
@@ -33,19 +47,20 @@ func TestLateWriter(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if out.writes != 1 {
-			t.Errorf("%d writings of 100,000 bytes so far", out.writes)
+		if writes, _ := out.state(); writes != 1 {
+			t.Errorf("%d writings of 100,000 bytes so far", writes)
 		}
 		time.Sleep(2 * lateAfter)
 		synctest.Wait()
-		if out.Len() != 100_000 {
-			t.Errorf("%d bytes after a while", out.Len())
+		if _, text := out.state(); len(text) != 100_000 {
+			t.Errorf("%d bytes after a while", len(text))
 		}
 		if _, err := l.Write([]byte("end")); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Close(); err != nil || !strings.HasSuffix(out.String(), "9end") || out.Len() != 100_003 {
-			t.Errorf("%d bytes, %v", out.Len(), err)
+		err := l.Close()
+		if _, text := out.state(); err != nil || !strings.HasSuffix(text, "9end") || len(text) != 100_003 {
+			t.Errorf("%d bytes, %v", len(text), err)
 		}
 	})
 }
