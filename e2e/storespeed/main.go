@@ -76,6 +76,9 @@ func run() (err error) {
 			return err
 		}
 	}
+	if b.work, err = filepath.Abs(b.work); err != nil {
+		return err
+	}
 	b.store = filepath.Join(b.work, "store")
 	if !o.keep {
 		defer func() { err = errors.Join(err, os.RemoveAll(b.store)) }()
@@ -83,7 +86,7 @@ func run() (err error) {
 	if b.binary == "" {
 		b.binary = filepath.Join(b.work, "mqx")
 		defer func() { _ = os.Remove(b.binary) }()
-		build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", b.binary, "mqx")
+		build := exec.CommandContext(ctx, "go", "build", "-C", "..", "-trimpath", "-ldflags", "-s -w", "-o", b.binary, "mqx")
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("cannot build mqx: %w: %s", err, out)
 		}
