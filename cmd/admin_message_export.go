@@ -143,11 +143,7 @@ func (o *messageExportOptions) reader(a *app, c *cobra.Command, topic string, mi
 	}
 	rc := client.ReaderConfig{
 		Config: cfg, Topic: topic, Brokers: o.brokers, Queue: o.queue, HasQueue: c.Flags().Changed("queue"), Start: start, Ordered: true,
-		Missing: func(broker string, err error) {
-			p := render.Problem{Target: broker, Message: err.Error()}
-			a.missing(p)
-			*missing = append(*missing, p)
-		},
+		Missing: a.collectMissing(missing),
 	}
 	end := "where it ends now"
 	if o.end != "" {

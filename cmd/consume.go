@@ -251,12 +251,7 @@ func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg
 	}
 	rc := client.ReaderConfig{
 		Config: cfg, Topic: topic, Brokers: o.brokers, Queue: o.queue, HasQueue: c.Flags().Changed("queue"),
-		Start: start, Tag: o.tag, Follow: o.follow,
-		Missing: func(broker string, err error) {
-			p := render.Problem{Target: broker, Message: err.Error()}
-			a.missing(p)
-			*missing = append(*missing, p)
-		},
+		Start: start, Tag: o.tag, Follow: o.follow, Missing: a.collectMissing(missing),
 	}
 	from := showPosition(start)
 	if o.group != "" && !c.Flags().Changed("start") {
@@ -284,6 +279,15 @@ func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg
 	}
 	defer func() { _ = r.Close() }()
 	return r.Read(ctx, func(m *client.Received) error { return h.take(m) })
+}
+
+// collectMissing tells of brokers that did not answer, and keeps them for the document and the exit code.
+func (a *app) collectMissing(missing *problems) func(broker string, err error) {
+	return func(broker string, err error) {
+		p := render.Problem{Target: broker, Message: err.Error()}
+		a.missing(p)
+		*missing = append(*missing, p)
+	}
 }
 
 // join reads as a member of the group.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"mqx/client"
-	"mqx/filter"
 	"mqx/store/inspect"
 )
 
@@ -27,15 +26,9 @@ func (s *selectFlags) resolve(ctx context.Context, a *app, c *cobra.Command, d *
 	if r.match.HasQueue && s.topic == "" {
 		return r, usagef("cannot use --queue without --topic: queues are those of a topic").try("-t TOPIC -q %d", s.queue)
 	}
-	if s.where != "" {
-		e, err := filter.Compile(s.where)
-		if err != nil {
-			return r, usagef("cannot use --where: %w", err).try("--where \"region = 'eu'\"")
-		}
-		if rest := e.Rest(); rest != "" {
-			return r, usagef("cannot use --where: %q behind the expression means nothing", rest).try("--where \"region = 'eu'\"")
-		}
-		r.match.Where = e
+	var err error
+	if r.match.Where, err = compileWhere(s.where); err != nil {
+		return r, err
 	}
 	now := time.Now()
 	start, err := storePosition(s.start, client.Position{Kind: client.AtStart}, now)
