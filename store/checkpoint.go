@@ -116,7 +116,10 @@ func (x *checkpointFile) write(c Checkpoint) error {
 func (s *Store) checkpoint(full bool) error {
 	s.checkpointing.Lock()
 	defer s.checkpointing.Unlock()
-	queues := s.queueMaxima()
+	var queues map[stopKey]int64
+	if !full { // an orderly end leaves a note of its own
+		queues = s.queueMaxima()
+	}
 	s.dispatching.Lock()
 	start, storeTime, end := s.dispatcher.lastStart, s.dispatcher.lastStore, s.dispatcher.pos.Load()
 	s.dispatching.Unlock()
@@ -149,7 +152,7 @@ func (s *Store) checkpoint(full bool) error {
 	if err := s.ckpt.write(c); err != nil {
 		return err
 	}
-	if !full { // an orderly end leaves a note of its own
+	if !full {
 		s.writeDurable(queues)
 	}
 	s.checkpointed.Store(end)
