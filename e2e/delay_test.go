@@ -189,14 +189,7 @@ func TestDelayedMessagesChangeHands(t *testing.T) {
 				n := len(sharedDriver(t).pull(t, namesrv, topic, ""))
 				return n >= 20, fmt.Sprint(n)
 			})
-			if err := first.stop(t, stopLimit); err != nil && strings.HasPrefix(first.name, "mqx") {
-				t.Fatal(err)
-			}
-			waitGone(t, namesrv)
-			second := makes[1](t, spec)
-			second.cleanup(t)
-			waitRegistered(t, namesrv)
-			waitTopic(t, namesrv, topic)
+			takeOver(t, first, makes[1], spec, namesrv, topic)
 			var all []incoming
 			waitFor(t, arrival+30*time.Second, "all messages", func() (bool, string) {
 				all = sharedDriver(t).pull(t, namesrv, topic, "")

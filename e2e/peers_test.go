@@ -197,6 +197,20 @@ func waitTopic(t *testing.T, namesrv, topic string) {
 	})
 }
 
+// takeOver ends a broker in order and lets another make go on with its store; it returns when the topic is routed again.
+func takeOver(t *testing.T, first *process, next func(*testing.T, brokerSpec) *process, spec brokerSpec, namesrv, topic string) *process {
+	t.Helper()
+	if err := first.stop(t, stopLimit); err != nil && strings.HasPrefix(first.name, "mqx") { // a JVM ends with 143
+		t.Fatalf("the first broker ended with %v", err)
+	}
+	waitGone(t, namesrv)
+	second := next(t, spec)
+	second.cleanup(t)
+	waitRegistered(t, namesrv)
+	waitTopic(t, namesrv, topic)
+	return second
+}
+
 func waitGone(t *testing.T, namesrv string) {
 	t.Helper()
 	waitFor(t, 30*time.Second, "the broker to leave the route", func() (bool, string) {

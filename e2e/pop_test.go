@@ -103,14 +103,7 @@ func TestPopCrossesMakes(t *testing.T) {
 			pusher(d, "hangs", true)
 			received(d, "hangs", len(hung))
 			d.kill()
-			if err := first.stop(t, stopLimit); err != nil && strings.HasPrefix(first.name, "mqx") {
-				t.Fatalf("the first broker ended with %v", err)
-			}
-			waitGone(t, namesrv)
-			second := makes[1](t, spec)
-			second.cleanup(t)
-			waitRegistered(t, namesrv)
-			waitTopic(t, namesrv, topic)
+			takeOver(t, first, makes[1], spec, namesrv, topic)
 			pusher(sharedDriver(t), "after-"+name, false)
 			defer sharedDriver(t).call(t, "stop", map[string]any{"id": "after-" + name}, nil)
 			got := received(sharedDriver(t), "after-"+name, len(hung))

@@ -148,14 +148,7 @@ func TestTimerMessagesChangeHands(t *testing.T) {
 				n := len(d.pull(t, namesrv, topic, ""))
 				return n >= 3, fmt.Sprint(n)
 			})
-			if err := first.stop(t, stopLimit); err != nil && strings.HasPrefix(first.name, "mqx") {
-				t.Fatal(err)
-			}
-			waitGone(t, namesrv)
-			second := makes[1](t, spec)
-			second.cleanup(t)
-			waitRegistered(t, namesrv)
-			waitTopic(t, namesrv, topic)
+			second := takeOver(t, first, makes[1], spec, namesrv, topic)
 			var all []incoming
 			waitFor(t, arrival+30*time.Second, "all messages", func() (bool, string) {
 				all = d.pull(t, namesrv, topic, "")

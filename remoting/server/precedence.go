@@ -19,8 +19,8 @@ const (
 // Precedence is what the requests of one server (Config.Precedence) have over
 // those of some classes (ClassConfig.StepsBackFor). As long as that server is
 // used, such a class works on one request at a time and rests afterwards for restShare
-// times as long as that took, so that it has a ninth of one core. It is never stopped
-// altogether. Safe to share.
+// times as long as that took, at most longestRest, so that it has a ninth of one core
+// while its requests are short. It is never stopped altogether. Safe to share.
 type Precedence struct {
 	start time.Time
 	last  atomic.Int64  // when the preferred server was used, ns since start
