@@ -128,6 +128,9 @@ func New(cfg Config) (*Broker, error) {
 	}
 	b.quiet = &quietLog{log: b.log, now: b.now}
 	cfg.settle()
+	if cfg.Join == JoinEmpty {
+		cfg.AutoCreateTopic = false
+	}
 	b.putConfig(&cfg)
 	levels, err := store.ParseDelayLevels(cfg.Store.MessageDelayLevel)
 	if err != nil {
@@ -240,10 +243,7 @@ func (b *Broker) open(ctx context.Context) error {
 		return err
 	}
 	b.store = st
-	if err := vfs.MkdirAllDurable(b.fsys, filepath.Dir(b.configFile("topics.json"))); err != nil {
-		return errors.Join(fmt.Errorf("cannot make the directory of the configuration files: %w", err), st.Close())
-	}
-	for _, load := range []func() error{b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }, func() error { return b.timers.open(st) }, b.transactions.Load} {
+	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }, func() error { return b.timers.open(st) }, b.transactions.Load} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}

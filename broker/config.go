@@ -26,6 +26,8 @@ type Config struct {
 	// Source is the file the configuration was read from; UPDATE_BROKER_CONFIG
 	// writes changes back to it. "" when there was none.
 	Source string
+	// Join is "" or JoinEmpty: how the broker comes into its cluster.
+	Join string
 	// AllowUnsupported are the keys for which --allow-unsupported was given.
 	AllowUnsupported []string
 

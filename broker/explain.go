@@ -21,6 +21,9 @@ func (b *Broker) Explain() []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	add("broker %s of cluster %s, id %d, %s, version %s", cfg.BrokerName, cfg.BrokerClusterName, cfg.BrokerID, cfg.BrokerRole, remoting.VersionName(remoting.Version))
+	if cfg.Join == JoinEmpty {
+		add("joined empty: no topic comes into being by itself (autoCreateTopicEnable=false); create it here with mqx admin topic spread or topic create -b %s", cfg.BrokerName)
+	}
 	if cfg.Source != "" {
 		add("configuration %s", absolute(cfg.Source))
 	} else {

@@ -25,6 +25,7 @@ type brokerOptions struct {
 	namesrv   string
 	store     string
 	advertise string
+	join      string
 	important bool
 }
 
@@ -43,10 +44,16 @@ func newBrokerStartCmd(a *app) *cobra.Command {
 It reads Apache's broker.conf as it is, and opens a store directory that Apache
 wrote. A key that changes durability, replication, security or where data lies
 and is not served stops the start. SIGTERM stops it in order: it unregisters,
-answers what is under way, flushes and exits with 0; a second signal ends it at once.`,
+answers what is under way, flushes and exits with 0; a second signal ends it at once.
+
+With --join empty it comes into a running cluster without taking traffic by surprise:
+it creates no topic by itself, whatever autoCreateTopicEnable says, and at its first
+start it copies the groups of the cluster from another broker. mqx admin cluster
+join-check looks it over, mqx admin topic spread gives it topics.`,
 		Example: `  mqx broker start -n 10.0.0.1:9876 --store /var/lib/mqx
   mqx broker start -c /etc/rocketmq/broker.conf
-  mqx broker start -n '10.0.0.1:9876;10.0.0.2:9876' --advertise 203.0.113.7`,
+  mqx broker start -n '10.0.0.1:9876;10.0.0.2:9876' --advertise 203.0.113.7
+  mqx broker start -c broker.conf --join empty`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { return runBroker(a, c, o) },
 	}
@@ -55,14 +62,19 @@ answers what is under way, flushes and exits with 0; a second signal ends it at 
 		f.StringVarP(&o.namesrv, "namesrv", "n", "", "name servers to register at, ; or , between them")
 		f.StringVar(&o.store, "store", "", "store directory (default: that of the configuration, else ~/store)")
 		f.StringVar(&o.advertise, "advertise", "", "address that clients are told (default: the one of the route to the name server)")
+		f.StringVar(&o.join, "join", "", "how it comes into its cluster: empty takes the groups of another broker and creates no topic by itself")
 		f.BoolVarP(&o.important, "print-important", "m", false, "print the most important keys with their values and exit")
 	})
 	acceptApacheNames(c)
+	completeFlag(c, "join", cobra.FixedCompletions([]string{broker.JoinEmpty}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
 func (o *brokerOptions) brokerConfig(a *app) (broker.Config, error) {
 	cfg := broker.DefaultConfig()
+	if o.join != "" && o.join != broker.JoinEmpty {
+		return cfg, notOneOf("--join", o.join, broker.JoinEmpty)
+	}
 	if err := o.server.checkAllowed(broker.UnsupportedKeys()); err != nil {
 		return cfg, err
 	}
@@ -82,6 +94,9 @@ func (o *brokerOptions) brokerConfig(a *app) (broker.Config, error) {
 			cfg.HAListenPort = 0 // follows the port
 		}
 		cfg.BindAddress, cfg.ListenPort = host, port
+	}
+	if cfg.Join = o.join; cfg.Join != "" {
+		cfg.AutoCreateTopic = false // so that --print-config shows it
 	}
 	if o.namesrv != "" {
 		cfg.NamesrvAddr = o.namesrv
