@@ -251,7 +251,7 @@ func selectPrimaries(all []Broker, t Target) ([]Broker, error) {
 	if t.Cluster != "" && !slices.Contains(clusters, t.Cluster) {
 		return nil, &NotFoundError{Kind: "cluster", Name: t.Cluster, Known: clusters}
 	}
-	if _, _, err := net.SplitHostPort(t.Broker); err == nil {
+	if isAddress(t.Broker) {
 		for _, b := range all {
 			if b.Addr == t.Broker {
 				return []Broker{b}, nil
@@ -273,6 +273,12 @@ func selectPrimaries(all []Broker, t Target) ([]Broker, error) {
 		return nil, &NotFoundError{Kind: "broker", Name: t.Broker, Known: names}
 	}
 	return out, nil
+}
+
+// isAddress: a broker given as host:port and not by its name.
+func isAddress(broker string) bool {
+	_, _, err := net.SplitHostPort(broker)
+	return err == nil
 }
 
 // changeTargets are the masters that a change applies to. A broker without a master is

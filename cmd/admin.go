@@ -20,7 +20,14 @@ func newAdminCmd(a *app) *cobra.Command {
 		Example: `  mqx admin topic ls --sort messages
   mqx admin topic create ORDERS --queues 8 --yes
   mqx admin group get billing --match 'lag>0'`,
-	}, newTopicCmd(a), newGroupCmd(a), newMessageCmd(a), newPlanCmd(a), newUndoCmd(a))
+	}, []*cobra.Command{
+		newTopicCmd(a),
+		newGroupCmd(a),
+		newMessageCmd(a),
+		newConfigCmd(a),
+		newPlanCmd(a),
+		newUndoCmd(a),
+	}...)
 }
 
 // targetProblems are the brokers that did not answer, as records.

@@ -79,6 +79,7 @@ var schemas = map[string][]render.Schema{
 	"mqx admin group get --show members":       {groupMemberSchema},
 	"mqx admin group get --show subscriptions": {groupSubscriptionSchema},
 	"mqx admin group get --show config":        {groupConfigSchema},
+	"mqx admin config get":                     {configSchema},
 	"mqx admin plan apply":                     {topicChangeSchema},
 	"mqx admin undo --list":                    {undoSchema},
 	"mqx context ls":                           {contextSchema},

@@ -22,15 +22,15 @@ var mqadminLater = map[string]string{
 	"consumerStatus": "mqx admin group get GROUP --show members", "startMonitoring": "mqx admin group get GROUP --watch",
 	"producerConnection": "", "producer": "",
 	"updateBrokerConfig": "", "resetMasterFlushOffset": "", "brokerStatus": "", "sendMsgStatus": "mqx produce TOPIC", "brokerConsumeStats": "mqx admin group get GROUP",
-	"cleanExpiredCQ": "", "deleteExpiredCommitLog": "", "cleanUnusedTopic": "", "getBrokerConfig": "", "getBrokerEpoch": "",
+	"cleanExpiredCQ": "", "deleteExpiredCommitLog": "", "cleanUnusedTopic": "", "getBrokerEpoch": "",
 	"getColdDataFlowCtrInfo": "", "updateColdDataFlowCtrGroupConfig": "", "removeColdDataFlowCtrGroupConfig": "", "setCommitLogReadAheadMode": "", "switchTimerEngine": "",
 	"queryMsgById": "mqx consume TOPIC --match offsetMsgId=ID", "queryMsgByKey": "mqx consume TOPIC --match keys=KEY",
 	"queryMsgByUniqueKey": "mqx consume TOPIC --match msgId=ID", "queryMsgByOffset": "mqx consume TOPIC -b BROKER -q QUEUE --start OFFSET --count 1",
 	"queryMsgTraceById": "", "printMsg": "mqx consume TOPIC", "printMsgByQueue": "mqx consume TOPIC -b BROKER -q QUEUE", "checkMsgSendRT": "mqx bench produce",
 	"sendMessage": "mqx produce TOPIC", "consumeMessage": "mqx consume TOPIC", "dumpCompactionLog": "",
 	"clusterList": "", "clusterRT": "mqx bench produce",
-	"updateKvConfig": "", "deleteKvConfig": "", "wipeWritePerm": "", "addWritePerm": "", "getNamesrvConfig": "", "updateNamesrvConfig": "",
-	"getControllerMetaData": "", "getControllerConfig": "", "updateControllerConfig": "", "electMaster": "", "cleanBrokerMetadata": "",
+	"updateKvConfig": "", "deleteKvConfig": "", "wipeWritePerm": "", "addWritePerm": "", "updateNamesrvConfig": "",
+	"getControllerMetaData": "", "updateControllerConfig": "", "electMaster": "", "cleanBrokerMetadata": "",
 	"cloneGroupOffset": "", "resetOffsetByTime": "", "skipAccumulatedMessage": "", "queryCq": "", "checkRocksdbCqWriteProgress": "",
 	"exportMetadata": "mqx admin topic ls -o json", "exportConfigs": "", "exportMetrics": "", "exportMetadataInRocksDB": "", "exportPopRecord": "", "rocksDBConfigToJson": "",
 	"createUser": "", "updateUser": "", "deleteUser": "", "getUser": "", "listUser": "", "copyUser": "",
@@ -57,6 +57,7 @@ cluster that is marked protected asks for the name all the same (--confirm NAME)
 	}
 	c.AddCommand(newMqadminTopicCmds(a)...)
 	c.AddCommand(newMqadminGroupCmds(a)...)
+	c.AddCommand(newMqadminConfigCmds(a)...)
 	return c
 }
 
