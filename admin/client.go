@@ -24,6 +24,8 @@ type Config struct {
 	NameServers []string
 	Credentials *remoteclient.Credentials
 	TLS         *tls.Config
+	// Map dials other addresses than those that name servers give.
+	Map remoteclient.AddrMap
 	// BrokerTimeout bounds each request to one broker or name server, default 3 s.
 	BrokerTimeout time.Duration
 	// Parallel is the number of requests under way at a time, default 16.
@@ -60,7 +62,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg}
 	c.conn = remoteclient.New(remoteclient.Config{
-		ConnectTimeout: cfg.BrokerTimeout, RequestTimeout: cfg.BrokerTimeout, TLS: cfg.TLS, Credentials: cfg.Credentials, Logger: cfg.Logger,
+		ConnectTimeout: cfg.BrokerTimeout, RequestTimeout: cfg.BrokerTimeout, TLS: cfg.TLS, Map: cfg.Map, Credentials: cfg.Credentials, Logger: cfg.Logger,
 	})
 	c.ns = remoteclient.NewNameServers(c.conn, cfg.NameServers)
 	return c, nil

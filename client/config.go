@@ -28,6 +28,8 @@ type Config struct {
 	Credentials *remoteclient.Credentials
 	// TLS is used for all connections when set.
 	TLS *tls.Config
+	// Map dials other addresses than those that the routes name.
+	Map remoteclient.AddrMap
 	// Serialize is the header form of requests; the zero value is JSON.
 	Serialize remoting.Serialize
 	// Timeout bounds one request, default 3 s.

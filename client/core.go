@@ -37,7 +37,7 @@ func newCore(cfg Config, onRequest func(addr string, req *remoting.Command) *rem
 	}
 	c.conn = remoteclient.New(remoteclient.Config{
 		ConnectTimeout: cfg.ConnectTimeout, RequestTimeout: cfg.Timeout, Serialize: cfg.Serialize,
-		TLS: cfg.TLS, Credentials: cfg.Credentials, Logger: cfg.Logger, OnRequest: onRequest,
+		TLS: cfg.TLS, Map: cfg.Map, Credentials: cfg.Credentials, Logger: cfg.Logger, OnRequest: onRequest,
 	})
 	c.ns = remoteclient.NewNameServers(c.conn, cfg.NameServers)
 	c.routes = newRoutes(c.askRoute, cfg.PollRoutes, cfg.Clock)

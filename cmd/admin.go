@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"mqx/admin"
 	"mqx/internal/render"
 	"mqx/message"
+	remoteclient "mqx/remoting/client"
 )
 
 func newAdminCmd(a *app) *cobra.Command {
@@ -38,7 +40,11 @@ func targetProblems(errs []admin.TargetError) problems {
 		if target == "" {
 			target = e.Addr
 		}
-		out = append(out, render.Problem{Target: target, Addr: e.Addr, Message: e.Err.Error()})
+		message := e.Err.Error()
+		if c, ok := errors.AsType[*remoteclient.ConnectError](e.Err); ok && e.Broker != "" && c.Dialled == "" {
+			message += "; " + mapHint(c.Addr)
+		}
+		out = append(out, render.Problem{Target: target, Addr: e.Addr, Message: message})
 	}
 	return out
 }

@@ -30,6 +30,13 @@ func classify(err error) *Failure {
 		f.Code = ExitConnect
 		f.Why = fmt.Sprintf("nothing answers at %s", c.Addr)
 		f.Try = "mqx dev (a name server and a broker here), or -n HOST:9876 for another one"
+		if c.Dialled != "" {
+			f.Why = fmt.Sprintf("nothing answers at %s, which stands for %s here (--map or the context)", c.Dialled, c.Addr)
+			f.Try = "mqx context show"
+		} else if at, ok := errors.AsType[admin.TargetError](err); ok && at.Broker != "" {
+			f.Why += ", the address that broker " + at.Broker + " is registered under"
+			f.Try = mapHint(c.Addr)
+		}
 		return f
 	}
 	if _, ok := errors.AsType[*client.NoRouteError](err); ok {
@@ -57,6 +64,12 @@ func classify(err error) *Failure {
 		f.Try = "-n with the port of a name server, usually 9876"
 	}
 	return f
+}
+
+// mapHint is how a server is reached that is registered under an address of another
+// network.
+func mapHint(addr string) string {
+	return "--map " + addr + "=HOST:PORT, if it can only be reached under another address from here"
 }
 
 // foreignPeer: the bytes that came are no frames.

@@ -79,6 +79,13 @@ func (o *contextOptions) set(c *cobra.Command, to *contexts.Context) error {
 	if flags.Changed("store") {
 		to.Store = o.store
 	}
+	if flags.Changed("map") {
+		m, err := remoteclient.ParseAddrMap(slices.DeleteFunc(slices.Clone(o.target.mapped), func(e string) bool { return e == "" }))
+		if err != nil {
+			return usagef("%w", err).try("--map 172.17.0.3:10911=127.0.0.1:20911")
+		}
+		to.Map = m.Entries()
+	}
 	o.setTLS(flags, to)
 	for _, m := range o.mark {
 		if err := setMark(to, "--mark", m, true); err != nil {
@@ -159,6 +166,7 @@ A mark belongs to the cluster, however it is reached: with --mark read-only ever
 change is refused, with --mark protected every change asks for the name.`,
 		Example: `  mqx context add test -n 127.0.0.1:9876 --use
   mqx context add prod -n '10.0.0.1:9876;10.0.0.2:9876' --mark protected --access-key text:ops --secret-key 'cmd:pass show mqx/prod'
+  mqx context add lab -n 127.0.0.1:9876 --map 172.17.0.3:10911=127.0.0.1:20911
   mqx context add local --store /var/lib/mqx --mark read-only`,
 		Args: exactArgs("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -205,6 +213,7 @@ var contextSchema = render.Schema{Kind: "ContextList", Name: "name", Fields: []r
 	{Name: "readOnly", Kind: render.Bool, Doc: "every change of the cluster is refused"},
 	{Name: "protected", Kind: render.Bool, Doc: "every change of the cluster asks for the name"},
 	{Name: "store", Doc: "store directory; unknown when none is given"},
+	{Name: "map", Kind: render.List, Wide: true, Doc: "addresses that stand for others, as FROM=TO"},
 	{Name: "tls", Title: "TLS", Kind: render.Bool, Wide: true, Doc: "connections are encrypted"},
 	{Name: "accessKey", Wide: true, Doc: "where the access key is found; unknown when none is given"},
 	{Name: "secretKey", Wide: true, Doc: "where the secret key is found; unknown when none is given"},
@@ -259,7 +268,7 @@ func newContextLsCmd(a *app) *cobra.Command {
 				for i := range f.Contexts {
 					x := &f.Contexts[i]
 					rows = append(rows, []any{
-						x.Name, x.Name == f.Current, listOf(x.NameServers), x.ReadOnly, x.Protected, orUnknown(x.Store),
+						x.Name, x.Name == f.Current, listOf(x.NameServers), x.ReadOnly, x.Protected, orUnknown(x.Store), listOf(x.Map),
 						x.TLS != nil, orUnknown(x.AccessKey.String()), orUnknown(x.SecretKey.String()),
 					})
 				}
@@ -353,7 +362,7 @@ func completeContextFlag(a *app) cobra.CompletionFunc {
 }
 
 var contextValueSchema = render.Schema{Kind: "ContextValueList", Name: "setting", Fields: []render.Field{
-	{Name: "setting", Doc: "what is set: context, namesrv, accessKey, secretKey, securityToken, tls, tlsKeyPassword, store, readOnly, protected"},
+	{Name: "setting", Doc: "what is set: context, namesrv, accessKey, secretKey, securityToken, tls, tlsKeyPassword, store, map, readOnly, protected"},
 	{Name: "value", Doc: "its value; of a secret the place where it is found; unknown when nothing sets it"},
 	{Name: "source", Doc: "what set it: a flag, a variable, a context, the default; unknown when nothing does"},
 }}
@@ -424,6 +433,7 @@ func (a *app) contextValues(r *target) [][]any {
 		row("tls", tls, r.tls.source),
 		secret("tlsKeyPassword", r.keyPassword),
 		row("store", r.store.value, r.store.source),
+		row("map", strings.Join(r.mapped.value.Entries(), ";"), r.mapped.source),
 		row("readOnly", readOnly, readOnlyBy),
 		row("protected", protected, protectedBy),
 	}

@@ -162,6 +162,10 @@ Each value comes from the first of these that has it:
 mqx context show says which it was. Of the current context all but the name
 servers counts only for a cluster that is its own.
 
+Servers that are registered under addresses which cannot be reached from here (of
+containers, behind NAT) are mapped: --map 172.17.0.3:10911=127.0.0.1:20911, or of a
+host for all its ports, --map broker-a.internal=10.8.0.5; in a context likewise.
+
 A secret is given as the place where it is found:
   env:NAME       a variable
   file:PATH      a file; its line end does not count

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type targetFlags struct {
 	ca      string
 	cert    string
 	key     string
+	mapped  []string
 
 	// pinned are the name servers of a plan or a change that is applied again: what
 	// neither a flag nor a named context says comes from here.
@@ -46,6 +48,7 @@ func (t *targetFlags) add(f *pflag.FlagSet) {
 	f.Var(&t.secrets.accessKey, "access-key", "access key that signs requests: env:NAME, file:PATH, cmd:COMMAND or text:KEY")
 	f.Var(&t.secrets.secretKey, "secret-key", "secret key to it: env:NAME, file:PATH, cmd:COMMAND; text:KEY is seen by everybody on this machine")
 	f.Var(&t.secrets.securityToken, "security-token", "security token to them, if there is one, given likewise")
+	f.StringArrayVar(&t.mapped, "map", nil, "dial another address than the one a name server gives, as FROM=TO: host:port, or host for all its ports; may be repeated")
 	f.BoolVar(&t.tls, "tls", false, "connect with TLS")
 	f.StringVar(&t.ca, "tls-ca", "", "file of certificates to trust; without it the server's is not checked, as with Apache's clients")
 	f.StringVar(&t.cert, "tls-cert", "", "file of the client's own certificate")
@@ -84,6 +87,7 @@ type target struct {
 	keyPassword chosen[contexts.Source]
 	tls         chosen[*contexts.TLS] // nil: no TLS
 	store       chosen[string]
+	mapped      chosen[remoteclient.AddrMap] // nil: nothing is mapped
 	marks       contexts.Marks
 }
 
@@ -133,7 +137,16 @@ func (a *app) resolve(t *targetFlags) (*target, error) {
 		current = nil
 	}
 	r.take(a, t, named, namedBy, current)
-	r.marks = file.Marks(addrs, a.lookup)
+	if err := r.takeMap(t, named, namedBy, current); err != nil {
+		return nil, err
+	}
+	reached := addrs
+	for _, addr := range addrs {
+		if to := r.mapped.value.Dialled(addr); to != addr {
+			reached = append(slices.Clip(reached), to)
+		}
+	}
+	r.marks = file.Marks(reached, a.lookup)
 	t.found = r
 	return r, nil
 }
@@ -195,6 +208,27 @@ func (r *target) take(a *app, t *targetFlags, named *contexts.Context, namedBy s
 	if t.tls {
 		r.tls = chosen[*contexts.TLS]{&contexts.TLS{CA: t.ca, Cert: t.cert, Key: t.key}, "--tls"}
 	}
+}
+
+// takeMap finds which addresses are dialled in place of others: those of --map, else
+// those of the context.
+func (r *target) takeMap(t *targetFlags, named *contexts.Context, namedBy string, current *contexts.Context) (err error) {
+	entries, source := t.mapped, "--map"
+	switch {
+	case len(entries) > 0:
+	case named != nil && len(named.Map) > 0:
+		entries, source = named.Map, contextSource(named, namedBy)
+	case current != nil && len(current.Map) > 0:
+		entries, source = current.Map, contextSource(current, "current")
+	default:
+		return nil
+	}
+	m, err := remoteclient.ParseAddrMap(entries)
+	if err != nil {
+		return usagef("%w", err).because("it was given by " + source).try("--map 172.17.0.3:10911=127.0.0.1:20911")
+	}
+	r.mapped = chosen[remoteclient.AddrMap]{m, source}
+	return nil
 }
 
 func contextSource(c *contexts.Context, by string) string {
@@ -292,6 +326,7 @@ type connection struct {
 	nameServers []string
 	credentials *remoteclient.Credentials
 	tls         *tls.Config
+	mapped      remoteclient.AddrMap
 }
 
 func (a *app) connection(ctx context.Context, t *targetFlags) (*connection, error) {
@@ -299,7 +334,7 @@ func (a *app) connection(ctx context.Context, t *targetFlags) (*connection, erro
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{nameServers: r.nameServers.value}
+	c := &connection{nameServers: r.nameServers.value, mapped: r.mapped.value}
 	if c.tls, err = r.tlsConfig(ctx, a, t); err != nil {
 		return nil, err
 	}
@@ -316,7 +351,7 @@ func (a *app) clientConfig(ctx context.Context, t *targetFlags) (client.Config, 
 	if err != nil {
 		return client.Config{}, err
 	}
-	return client.Config{NameServers: c.nameServers, Credentials: c.credentials, TLS: c.tls, Logger: a.logger()}, nil
+	return client.Config{NameServers: c.nameServers, Credentials: c.credentials, TLS: c.tls, Map: c.mapped, Logger: a.logger()}, nil
 }
 
 // adminClient is the management client.
@@ -326,7 +361,7 @@ func (a *app) adminClient(ctx context.Context, t *targetFlags) (*admin.Client, e
 		return nil, err
 	}
 	return admin.New(admin.Config{
-		NameServers: c.nameServers, Credentials: c.credentials, TLS: c.tls,
+		NameServers: c.nameServers, Credentials: c.credentials, TLS: c.tls, Map: c.mapped,
 		BrokerTimeout: min(3*time.Second, a.global.timeout), Logger: a.logger(),
 	})
 }

@@ -43,6 +43,9 @@ type Context struct {
 	SecurityToken Source `json:"securityToken,omitempty"`
 	Store         string `json:"store,omitempty"` // store directory on this machine
 	TLS           *TLS   `json:"tls,omitempty"`
+	// Map are addresses that stand for others which cannot be reached from this
+	// machine, as FROM=TO.
+	Map []string `json:"map,omitempty"`
 	// ReadOnly refuses every change of the cluster, Protected asks for the name of
 	// what is changed. They hold for the cluster, however it is reached: see Marks.
 	ReadOnly  bool `json:"readOnly,omitempty"`

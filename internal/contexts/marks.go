@@ -13,6 +13,25 @@ type Marks struct {
 	Contexts  []string
 }
 
+// reached are the name servers of a context, under the addresses too that stand for
+// theirs on this machine.
+func (c *Context) reached() []string {
+	out := slices.Clone(c.NameServers)
+	for _, entry := range c.Map {
+		from, to, _ := strings.Cut(entry, "=")
+		for _, addr := range c.NameServers {
+			host, port, err := net.SplitHostPort(addr)
+			switch {
+			case addr == from:
+				out = append(out, to)
+			case err == nil && host == from:
+				out = append(out, net.JoinHostPort(to, port))
+			}
+		}
+	}
+	return out
+}
+
 // Marks finds the contexts whose name servers are among addrs, or the other way
 // round: one common name server makes it the same cluster. resolve returns the IP
 // addresses of a host name, nil when it does not know them; it is only asked when
@@ -50,7 +69,7 @@ func (f *File) Marks(addrs []string, resolve func(host string) []string) Marks {
 	for i := range f.Contexts {
 		c := &f.Contexts[i]
 		marked := c.ReadOnly || c.Protected
-		mine, theirs := places(c.NameServers, marked), places(addrs, marked)
+		mine, theirs := places(c.reached(), marked), places(addrs, marked)
 		if !slices.ContainsFunc(mine, func(a string) bool { return slices.Contains(theirs, a) }) {
 			continue
 		}

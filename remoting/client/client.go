@@ -46,6 +46,10 @@ type Config struct {
 	MaxFrame int
 	// Serialize is the header encoding of requests.
 	Serialize remoting.Serialize
+	// Map dials other addresses than those that are named: for servers that are
+	// registered under an address which cannot be reached from here. TLS still
+	// checks the name that was asked for.
+	Map AddrMap
 	// TLS, when not nil, is used for every connection.
 	TLS *tls.Config
 	// Credentials, when not nil, sign every request.

@@ -22,11 +22,18 @@ var (
 
 // ConnectError says that no connection could be made. Nothing was sent.
 type ConnectError struct {
-	Addr string
-	Err  error
+	Addr    string
+	Dialled string // the address that stands for Addr here (Config.Map); "" where none does
+	Err     error
 }
 
-func (e *ConnectError) Error() string { return fmt.Sprintf("cannot connect to %q: %v", e.Addr, e.Err) }
+func (e *ConnectError) Error() string {
+	if e.Dialled != "" {
+		return fmt.Sprintf("cannot connect to %q, mapped to %q: %v", e.Addr, e.Dialled, e.Err)
+	}
+	return fmt.Sprintf("cannot connect to %q: %v", e.Addr, e.Err)
+}
+
 func (e *ConnectError) Unwrap() error { return e.Err }
 
 // TimeoutError says that the answer did not come in time. The peer may have

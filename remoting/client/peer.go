@@ -90,7 +90,7 @@ func (p *peer) get(ctx context.Context, s *slot) (*conn, error) {
 		return d.conn, d.err
 	case <-ctx.Done():
 		if ctx.Err() == context.DeadlineExceeded {
-			return nil, &ConnectError{Addr: p.addr, Err: ctx.Err()}
+			return nil, p.connectError(p.client.cfg.Map.Dialled(p.addr), ctx.Err())
 		}
 		return nil, ctx.Err()
 	}
@@ -132,9 +132,10 @@ func (p *peer) connect() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(p.client.life, cfg.ConnectTimeout)
 	defer cancel()
 	var d net.Dialer
-	nc, err := d.DialContext(ctx, "tcp", p.addr)
+	to := cfg.Map.Dialled(p.addr)
+	nc, err := d.DialContext(ctx, "tcp", to)
 	if err != nil {
-		return nil, &ConnectError{Addr: p.addr, Err: err}
+		return nil, p.connectError(to, err)
 	}
 	if cfg.TLS == nil {
 		return nc, nil
@@ -147,9 +148,17 @@ func (p *peer) connect() (net.Conn, error) {
 	tc := tls.Client(nc, conf)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		_ = nc.Close()
-		return nil, &ConnectError{Addr: p.addr, Err: err}
+		return nil, p.connectError(to, err)
 	}
 	return tc, nil
+}
+
+func (p *peer) connectError(dialled string, err error) error {
+	e := &ConnectError{Addr: p.addr, Err: err}
+	if dialled != p.addr {
+		e.Dialled = dialled
+	}
+	return e
 }
 
 // unused reports whether there is no connection and none is being made.
