@@ -1,0 +1,407 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"mqx/message"
+	"mqx/remoting"
+)
+
+// LagOptions says whose lag is asked for, and how much about it.
+type LagOptions struct {
+	Target Target
+	// Groups and Topics narrow the reading; without groups all of them are read.
+	Groups, Topics []string
+	Builtin        bool // groups of the system as well
+	// Ages asks for the age of the oldest message that is not read, the rate, and what
+	// retention will do: two more requests a broker for each group and topic with a lag.
+	Ages bool
+	// Members asks every member what it reads: one more request a member.
+	Members bool
+}
+
+// QueueLag is how far a group is behind in one queue. What is not known is not there.
+type QueueLag struct {
+	QueueID
+	Cluster   string
+	Retry     bool // a retry topic of the group
+	Min, Max  remoting.Opt[int64]
+	Committed remoting.Opt[int64]
+	Pulled    remoting.Opt[int64]
+	Lag       remoting.Opt[int64] // messages
+	InFlight  remoting.Opt[int64] // handed out and not committed
+	Lost      int64               // gone before the group had read them
+	Age       remoting.Opt[time.Duration]
+	Expires   Will // retention deletes it before it is read at the present rate
+	Owner     string
+	Marks     []string
+}
+
+// GroupLag is how far a group is behind, and who its members are.
+type GroupLag struct {
+	Group   string
+	Online  bool
+	Type    string // of the members: CONSUME_PASSIVELY, …; empty when nobody is online
+	Model   string // CLUSTERING, …
+	Members []LagMember
+	// PopInFlight is what members that pop hold, as they say themselves.
+	PopInFlight remoting.Opt[int64]
+	Marks       []string
+	Queues      []QueueLag
+	// Asked are the brokers that told; a group with fewer than it lies on is not whole.
+	Brokers []string
+}
+
+// Total is the lag of all queues of topics, and that of the retry topics.
+func (g *GroupLag) Total() (topics, retries LagSum) {
+	for i := range g.Queues {
+		if q := &g.Queues[i]; q.Retry {
+			retries.Add(q)
+		} else {
+			topics.Add(q)
+		}
+	}
+	return topics, retries
+}
+
+// LagMember is a client of a group.
+type LagMember struct {
+	GroupMember
+	Addrs         []string // of its connections, where there are several at one broker
+	Queues        []QueueID
+	Subscriptions []GroupSubscription
+	WaitAck       int64 // messages that it has popped and not acknowledged
+	Told          bool  // it said what it reads
+	Marks         []string
+}
+
+// Lag is the answer of GetLag.
+type Lag struct {
+	Groups []GroupLag
+	Errors []TargetError
+}
+
+// GetLag tells how far groups are behind. Each broker is read on its own, the offsets
+// of the groups before the ends of the queues, so that no lag is negative because of
+// the time between the two. A group that is named and that no broker knows is a
+// *NotFoundError.
+func (c *Client) GetLag(ctx context.Context, o LagOptions) (*Lag, error) {
+	for _, g := range o.Groups {
+		if err := message.ValidateGroup(g); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range o.Topics {
+		if err := message.ValidateTopic(t); err != nil {
+			return nil, err
+		}
+	}
+	brokers, err := c.primaries(ctx, o.Target)
+	if err != nil {
+		return nil, err
+	}
+	all := &lagReading{c: c, o: &o, groups: map[string]*GroupLag{}, asked: map[string]bool{}, members: map[string]map[string]*LagMember{}}
+	out := &Lag{}
+	out.Errors = c.each(brokers, func(mu *sync.Mutex, b Broker) error {
+		r := &brokerLag{lagReading: all, mu: mu, b: b, ranges: map[string]map[int32]queueRange{}}
+		return r.read(ctx)
+	})
+	for _, name := range slices.Sorted(maps.Keys(all.groups)) {
+		g := all.groups[name]
+		slices.SortFunc(g.Queues, func(a, b QueueLag) int { return a.compare(b.QueueID) })
+		g.finish(all.members[name], o.Members)
+		out.Groups = append(out.Groups, *g)
+	}
+	if len(out.Errors) == 0 {
+		for _, name := range o.Groups {
+			if all.groups[name] == nil {
+				return nil, &NotFoundError{Kind: "group", Name: name}
+			}
+		}
+	}
+	return out, nil
+}
+
+// lagReading is what all brokers have told so far. The mutex of Client.each guards it.
+type lagReading struct {
+	c       *Client
+	o       *LagOptions
+	groups  map[string]*GroupLag
+	members map[string]map[string]*LagMember // by group and client id
+	asked   map[string]bool                  // members that were asked, as group@client
+}
+
+// brokerLag reads one broker.
+type brokerLag struct {
+	*lagReading
+	mu *sync.Mutex
+	b  Broker
+
+	offsets   *offsetTable
+	rangesMu  sync.Mutex
+	ranges    map[string]map[int32]queueRange // by topic; nil for one that is not there
+	retention remoting.Opt[time.Duration]
+}
+
+// groupAt is what one broker says of one group.
+type groupAt struct {
+	name   string
+	topics []string
+	conns  *remoting.ConsumerConnection
+	rows   []QueueLag
+}
+
+func (r *brokerLag) read(ctx context.Context) (err error) {
+	if r.offsets, err = r.c.offsets(ctx, r.b.Addr); err != nil {
+		return err
+	}
+	groups, err := r.candidates(ctx)
+	if err != nil {
+		return err
+	}
+	if err := several(perBroker, groups, func(g *groupAt) (err error) {
+		g.conns, err = r.c.connections(ctx, r.b.Addr, g.name)
+		return err
+	}); err != nil {
+		return err
+	}
+	topics := map[string]bool{}
+	for _, g := range groups {
+		r.addSubscribed(g)
+		for _, t := range g.topics {
+			topics[t] = true
+		}
+	}
+	if err := r.readRanges(ctx, topics); err != nil {
+		return err
+	}
+	for _, g := range groups {
+		r.rows(g)
+	}
+	if err := r.readMinima(ctx, groups); err != nil {
+		return err
+	}
+	if r.o.Ages {
+		if err := r.readAges(ctx, groups); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	for _, g := range groups {
+		r.merge(g)
+	}
+	r.mu.Unlock()
+	if r.o.Members {
+		return r.askMembers(ctx, groups)
+	}
+	return nil
+}
+
+// candidates are the groups of this broker that are asked for, with the topics in
+// which they have offsets. A group that is named is looked for in the configuration,
+// too, since it may have no offset yet.
+func (r *brokerLag) candidates(ctx context.Context) ([]*groupAt, error) {
+	found := r.offsets.byGroup()
+	names := r.o.Groups
+	configured := map[string]remoting.SubscriptionGroupConfig{}
+	var err error
+	if len(names) > 0 || len(r.o.Topics) == 0 {
+		if configured, err = r.c.groupTable(ctx, r.b.Addr); err != nil {
+			return nil, err
+		}
+	}
+	if len(names) == 0 {
+		names = slices.Collect(maps.Keys(found))
+		for g := range configured {
+			if _, ok := found[g]; !ok {
+				names = append(names, g)
+			}
+		}
+		for _, t := range r.o.Topics { // online, without an offset
+			who, err := r.c.topicGroups(ctx, r.b.Addr, t)
+			if err != nil && !hasCode(err, remoting.RespTopicNotExist) {
+				return nil, err
+			}
+			names = append(names, who...)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(slices.Clone(names))
+	var out []*groupAt
+	for _, g := range names {
+		topics, has := found[g]
+		_, known := configured[g]
+		switch {
+		case message.IsSystemGroup(g) && !r.o.Builtin && !slices.Contains(r.o.Groups, g):
+			continue
+		case !has && !known && len(r.o.Topics) == 0:
+			continue
+		case len(r.o.Groups) > 0 && !has && !known:
+			continue
+		}
+		out = append(out, &groupAt{name: g, topics: r.wanted(topics, g)})
+	}
+	return out, nil
+}
+
+// wanted are the topics that are asked for; with a topic goes its retry topic of pops.
+func (r *brokerLag) wanted(topics []string, group string) []string {
+	if len(r.o.Topics) == 0 {
+		return topics
+	}
+	var out []string
+	for _, t := range topics {
+		pop, _ := strings.CutPrefix(t, message.RetryTopicPrefix+group)
+		if slices.Contains(r.o.Topics, t) || isPopRetry(t, group) && slices.Contains(r.o.Topics, pop[1:]) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// addSubscribed adds the topics that members read and have committed nothing in.
+func (r *brokerLag) addSubscribed(g *groupAt) {
+	if g.conns == nil || g.conns.MessageModel == remoting.Broadcasting {
+		return
+	}
+	subscribed := slices.Sorted(maps.Keys(g.conns.SubscriptionTable))
+	for _, t := range r.wanted(subscribed, g.name) {
+		if !slices.Contains(g.topics, t) {
+			g.topics = append(g.topics, t)
+		}
+	}
+}
+
+// wholeTable: with more topics than this, a broker is asked for the ends of all queues
+// that groups have offsets in at once, and for their starts only where there is a lag.
+const wholeTable = 64
+
+// readRanges finds what the queues of the topics hold.
+func (r *brokerLag) readRanges(ctx context.Context, topics map[string]bool) error {
+	if len(topics) > wholeTable && len(r.o.Groups) == 0 {
+		list, err := askBody[remoting.ConsumeStatsList](ctx, r.c, r.b.Addr,
+			remoting.NewRequest(remoting.ReqGetBrokerConsumeStats, &remoting.GetBrokerConsumeStatsHeader{}))
+		if err != nil {
+			return err
+		}
+		r.takeEnds(list)
+		for t := range r.ranges {
+			delete(topics, t)
+		}
+	}
+	return r.readTopics(ctx, slices.Collect(maps.Keys(topics)))
+}
+
+func (r *brokerLag) takeEnds(list *remoting.ConsumeStatsList) {
+	for _, groups := range list.ConsumeStatsList {
+		for _, stats := range groups {
+			for _, s := range stats {
+				for q, o := range s.OffsetTable {
+					if r.ranges[q.Topic] == nil {
+						r.ranges[q.Topic] = map[int32]queueRange{}
+					}
+					r.ranges[q.Topic][q.QueueID] = queueRange{max: remoting.Some(o.BrokerOffset)}
+				}
+			}
+		}
+	}
+}
+
+func (r *brokerLag) readTopics(ctx context.Context, topics []string) error {
+	return several(perBroker, topics, func(t string) error {
+		ranges, _, err := r.c.ranges(ctx, r.b.Addr, t)
+		if err != nil {
+			return err
+		}
+		r.rangesMu.Lock()
+		defer r.rangesMu.Unlock()
+		r.ranges[t] = ranges
+		return nil
+	})
+}
+
+// readMinima asks for the starts of the queues where they may matter.
+func (r *brokerLag) readMinima(ctx context.Context, groups []*groupAt) error {
+	open := map[string]bool{}
+	for _, g := range groups {
+		for i := range g.rows {
+			if q := &g.rows[i]; !q.Min.OK && q.Max.OK && (!q.Lag.OK || q.Lag.Value > 0) {
+				open[q.Topic] = true
+			}
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	if err := r.readTopics(ctx, slices.Collect(maps.Keys(open))); err != nil {
+		return err
+	}
+	for _, g := range groups {
+		r.rows(g)
+	}
+	return nil
+}
+
+// rows makes the queues of a group at this broker. Of a retry topic that the group
+// never took anything from only what waits there is told.
+func (r *brokerLag) rows(g *groupAt) {
+	g.rows = g.rows[:0]
+	for _, t := range g.topics {
+		ranges := r.ranges[t]
+		committed := r.offsets.committed[offsetKey(t, g.name)]
+		if ranges == nil && len(committed) == 0 {
+			continue
+		}
+		for _, id := range queueIDs(ranges, committed) {
+			rg, known := ranges[id]
+			q := QueueLag{QueueID: QueueID{t, r.b.Name, id}, Cluster: r.b.Cluster, Retry: isRetryOf(t, g.name), Min: rg.min, Max: rg.max}
+			q.Committed, q.Pulled = r.offsets.at(t, g.name, id), r.offsets.pulledAt(t, g.name, id)
+			q.Lag, q.Lost, q.Marks = behind(q.Committed, rg, known)
+			q.InFlight = inFlight(q.Committed, q.Pulled)
+			if q.Lag.OK && q.Lag.Value == 0 {
+				q.Expires = WillNo
+			}
+			g.rows = append(g.rows, q)
+		}
+	}
+}
+
+// merge puts what this broker says of a group to the rest. The mutex is held.
+func (r *brokerLag) merge(g *groupAt) {
+	if len(r.o.Topics) > 0 && len(g.rows) == 0 && len(r.o.Groups) == 0 {
+		return // it has nothing to do with the topic
+	}
+	all := r.groups[g.name]
+	if all == nil {
+		all = &GroupLag{Group: g.name}
+		r.groups[g.name], r.members[g.name] = all, map[string]*LagMember{}
+	}
+	all.Brokers = append(all.Brokers, r.b.Name)
+	all.Queues = append(all.Queues, g.rows...)
+	if g.conns == nil {
+		return
+	}
+	all.Online = true
+	all.Type, all.Model = cmp.Or(all.Type, g.conns.ConsumeType), cmp.Or(all.Model, g.conns.MessageModel)
+	here := map[string][]string{}
+	for _, m := range g.conns.ConnectionSet {
+		here[m.ClientID] = append(here[m.ClientID], m.ClientAddr)
+		if r.members[g.name][m.ClientID] == nil {
+			r.members[g.name][m.ClientID] = &LagMember{GroupMember: GroupMember{
+				ClientID: m.ClientID, Addr: m.ClientAddr, Language: m.Language, Version: remoting.VersionName(m.Version),
+			}}
+		}
+	}
+	for id, addrs := range here {
+		if m := r.members[g.name][id]; len(addrs) > 1 && len(m.Addrs) == 0 {
+			slices.Sort(addrs)
+			m.Addrs = addrs
+		}
+	}
+}
