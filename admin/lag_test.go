@@ -141,7 +141,7 @@ func commit(t *testing.T, c *Client, addr, group, topic string, queue int32, off
 	}
 }
 
-func createGroup(t *testing.T, c *Client, addr, group string) {
+func makeGroup(t *testing.T, c *Client, addr, group string) {
 	t.Helper()
 	req := remoting.NewRequest(remoting.ReqUpdateAndCreateSubscriptionGroup, nil)
 	cfg := remoting.NewSubscriptionGroupConfig(group)
@@ -178,9 +178,9 @@ func TestLagOfGroups(t *testing.T) { // N044, N122
 	sendTo(t, ns, "T", "a", 1, 3)
 	sendTo(t, ns, "T", "b", 0, 2)
 	for _, addr := range []string{a, b} {
-		createGroup(t, c, addr, "g")
+		makeGroup(t, c, addr, "g")
 	}
-	createGroup(t, c, a, "fresh")
+	makeGroup(t, c, a, "fresh")
 	commit(t, c, a, "g", "T", 0, 1)
 	commit(t, c, a, "g", "T", 1, 0)
 	commit(t, c, b, "g", "T", 0, 9)
@@ -225,7 +225,7 @@ func TestLagOfMembers(t *testing.T) { // N043, N044
 	ns := startNameServer(t)
 	addr := startBroker(t, ns, "a")
 	c := newClient(t, ns)
-	createGroup(t, c, addr, "g")
+	makeGroup(t, c, addr, "g")
 	create(t, c, Target{Cluster: "c"}, TopicSpec{Name: "T", ReadQueues: 1, WriteQueues: 1})
 	create(t, c, Target{Cluster: "c"}, TopicSpec{Name: "U", ReadQueues: 1, WriteQueues: 1})
 	sendTo(t, ns, "T", "a", 0, 2)
