@@ -15,36 +15,37 @@ import (
 	"mqx/remoting"
 )
 
-// Result is what Apply did: every change with the state read back.
-type Result struct {
-	Done   []Change
-	Errors []TargetError
+// topicResult is what was done: every change with the state read back.
+type topicResult struct {
+	done   []Change
+	errors []TargetError
 }
 
 // orderNamespace holds the queue counts of ordered topics at the name servers.
 const orderNamespace = "ORDER_TOPIC_CONFIG"
 
-// Apply carries a plan out and reads it back. A failure on one broker does not keep
-// the others from being changed; it is in Errors, as is a state read back that is not
-// what was planned.
-func (c *Client) Apply(ctx context.Context, p *TopicPlan) (*Result, error) {
-	switch p.Kind {
-	case ActionCreate, kindRestore:
-		return c.applyCreate(ctx, p), nil
+// Apply carries the plan out and reads it back.
+func (p *TopicPlan) Apply(ctx context.Context, c *Client) (*Applied, error) {
+	var r *topicResult
+	switch p.Action {
+	case ActionCreate, actionRestore:
+		r = c.applyCreate(ctx, p)
 	case ActionDelete:
-		return c.applyDelete(ctx, p), nil
+		r = c.applyDelete(ctx, p)
+	default:
+		return nil, fmt.Errorf("cannot apply a plan that would %q topic %q", p.Action, p.Topic)
 	}
-	return nil, fmt.Errorf("cannot apply a plan of kind %q", p.Kind)
+	return &Applied{Steps: topicSteps(r.done), Errors: r.errors, Undo: r.done, Final: canUndo(r.done)}, nil
 }
 
-func (c *Client) applyCreate(ctx context.Context, p *TopicPlan) *Result {
+func (c *Client) applyCreate(ctx context.Context, p *TopicPlan) *topicResult {
 	done := make([]*Change, len(p.Changes))
 	index := map[Broker]int{}
 	for i, b := range p.brokers {
 		index[b] = i
 	}
-	res := &Result{}
-	res.Errors = c.each(p.brokers, func(_ *sync.Mutex, b Broker) error {
+	res := &topicResult{}
+	res.errors = c.each(p.brokers, func(_ *sync.Mutex, b Broker) error {
 		ch := p.Changes[index[b]]
 		if ch.Action == ActionNone {
 			done[index[b]] = &ch
@@ -68,18 +69,18 @@ func (c *Client) applyCreate(ctx context.Context, p *TopicPlan) *Result {
 	})
 	for _, ch := range done {
 		if ch != nil {
-			res.Done = append(res.Done, *ch)
+			res.done = append(res.done, *ch)
 		}
 	}
-	if p.spec.Order || p.Kind == kindRestore && changesOrder(res.Done) {
-		res.Errors = append(res.Errors, c.putOrder(ctx, p, res.Done)...)
+	if p.spec.Order || p.Action == actionRestore && changesOrder(res.done) {
+		res.errors = append(res.errors, c.putOrder(ctx, p, res.done)...)
 	}
 	return res
 }
 
 // attributes is the change of attributes that goes with a change.
 func (p *TopicPlan) attributes(ch *Change) map[string]string {
-	if p.Kind != kindRestore || ch.Before == nil {
+	if p.Action != actionRestore || ch.Before == nil {
 		return p.spec.Attributes
 	}
 	out := map[string]string{}
@@ -166,11 +167,11 @@ func (c *Client) eachNameServer(ctx context.Context, req *remoting.Command) []Ta
 	})
 }
 
-func (c *Client) applyDelete(ctx context.Context, p *TopicPlan) *Result {
-	res := &Result{}
+func (c *Client) applyDelete(ctx context.Context, p *TopicPlan) *topicResult {
+	res := &topicResult{}
 	var mine sync.Mutex
 	failed := map[string]bool{} // clusters in which a broker still has the topic
-	res.Errors = c.each(p.brokers, func(_ *sync.Mutex, b Broker) error {
+	res.errors = c.each(p.brokers, func(_ *sync.Mutex, b Broker) error {
 		_, err := c.ask(ctx, b.Addr, remoting.NewRequest(remoting.ReqDeleteTopicInBroker, &remoting.DeleteTopicHeader{Topic: p.Topic}))
 		if err == nil {
 			_, err = c.topicConfig(ctx, b.Addr, p.Topic)
@@ -190,15 +191,15 @@ func (c *Client) applyDelete(ctx context.Context, p *TopicPlan) *Result {
 			return err
 		}
 		i := slices.Index(p.brokers, b)
-		res.Done = append(res.Done, p.Changes[i])
+		res.done = append(res.done, p.Changes[i])
 		return nil
 	})
-	slices.SortFunc(res.Done, func(a, b Change) int { return cmp.Compare(a.Broker, b.Broker) })
+	slices.SortFunc(res.done, func(a, b Change) int { return cmp.Compare(a.Broker, b.Broker) })
 	errs := c.deleteRoutes(ctx, p, failed)
 	if len(p.brokers) == 0 && len(errs) == 0 {
-		res.Done = append(res.Done, p.Changes...)
+		res.done = append(res.done, p.Changes...)
 	}
-	res.Errors = append(res.Errors, errs...)
+	res.errors = append(res.errors, errs...)
 	return res
 }
 

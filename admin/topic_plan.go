@@ -36,7 +36,7 @@ const (
 	permReadWrite = 6
 )
 
-// Change is what a plan does on one broker.
+// Change is what a plan does to a topic on one broker.
 type Change struct {
 	Broker  string       `json:"broker,omitempty"`
 	Addr    string       `json:"addr"`
@@ -46,20 +46,15 @@ type Change struct {
 	Warning string       `json:"warning,omitempty"`
 }
 
-// Actions of a Change.
-const (
-	ActionCreate = "create"
-	ActionUpdate = "update"
-	ActionNone   = "none"
-	ActionDelete = "delete"
-)
+// kindTopic is the kind of a TopicPlan.
+const kindTopic = "topic"
 
-// kindRestore is the kind of a plan that puts a topic back to what it was.
-const kindRestore = "restore"
+// actionRestore is the action of a plan that puts a topic back to what it was.
+const actionRestore = "restore"
 
 // TopicPlan is a change of a topic, planned and not yet done.
 type TopicPlan struct {
-	Kind    string // create, delete, restore
+	Action  string // create, delete, restore
 	Cluster []string
 	Topic   string
 	Changes []Change
@@ -97,7 +92,7 @@ func (c *Client) PlanCreateTopic(ctx context.Context, t Target, spec TopicSpec) 
 	if topicKind(spec.Name, ownNames(masters)) == KindSystem {
 		return nil, fmt.Errorf("cannot create topic %q: brokers keep that name for themselves", spec.Name)
 	}
-	p := &TopicPlan{Kind: ActionCreate, Topic: spec.Name, Cluster: clustersOf(masters), target: t, spec: spec, Errors: errs}
+	p := &TopicPlan{Action: ActionCreate, Topic: spec.Name, Cluster: clustersOf(masters), target: t, spec: spec, Errors: errs}
 	before, errs := c.readTopic(ctx, spec.Name, masters)
 	p.Errors = append(p.Errors, errs...)
 	for _, b := range masters {
@@ -266,7 +261,7 @@ func (c *Client) PlanDeleteTopic(ctx context.Context, t Target, name string) (*T
 // planDelete plans the deletion of a topic on masters. errs are of brokers that
 // cannot be asked.
 func (c *Client) planDelete(ctx context.Context, t Target, name string, masters []Broker, errs []TargetError) (*TopicPlan, error) {
-	p := &TopicPlan{Kind: ActionDelete, Topic: name, Cluster: clustersOf(masters), target: t, Errors: errs}
+	p := &TopicPlan{Action: ActionDelete, Topic: name, Cluster: clustersOf(masters), target: t, Errors: errs}
 	before, errs := c.readTopic(ctx, name, masters)
 	p.Errors = append(p.Errors, errs...)
 	var err error

@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
-// SavedPlan is a plan as it is written to a file and done later, by Replan and Apply.
-type SavedPlan struct {
-	Kind    string     `json:"kind"` // create, delete
+// savedTopicPlan is a plan as it is written to a file and done later, by Replan and Apply.
+type savedTopicPlan struct {
+	Action  string     `json:"action"` // create, delete
 	Topic   string     `json:"topic"`
 	Target  Target     `json:"target"`
 	Spec    *TopicSpec `json:"spec,omitempty"` // of create
@@ -24,13 +23,15 @@ type SavedPlan struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Save gives the plan in the form that can be written down.
-func (p *TopicPlan) Save() SavedPlan {
-	s := SavedPlan{
-		Kind: p.Kind, Topic: p.Topic, Target: p.target, Cluster: p.Cluster, Whole: p.clusters,
+// Saved is the plan in the form that can be written down.
+func (p *TopicPlan) Saved() any { return p.saved() }
+
+func (p *TopicPlan) saved() savedTopicPlan {
+	s := savedTopicPlan{
+		Action: p.Action, Topic: p.Topic, Target: p.target, Cluster: p.Cluster, Whole: p.clusters,
 		Changes: p.Changes, Groups: p.Groups, Missing: missingNames(p.Errors),
 	}
-	if p.Kind == ActionCreate {
+	if p.Action == ActionCreate {
 		s.Spec = &p.spec
 	}
 	return s
@@ -45,58 +46,52 @@ func missingNames(errs []TargetError) []string {
 	return slices.Compact(out)
 }
 
-// ChangedError says that what a plan rests on is no longer so.
-type ChangedError struct {
-	Topic       string
-	Differences []string
+// replanTopic plans anew and compares brokers, configuration and groups.
+func replanTopic(ctx context.Context, c *Client, saved []byte) (Plan, error) {
+	s, err := readSaved[savedTopicPlan](kindTopic, saved)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.replanTopic(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
-// Error names the differences.
-func (e *ChangedError) Error() string {
-	return fmt.Sprintf("what the plan for topic %s rests on has changed: %s", e.Topic, strings.Join(e.Differences, "; "))
-}
-
-// Replan plans anew what a saved plan asks for and compares: a *ChangedError says that
-// brokers, configuration or groups are others now. Messages that came since are no
-// difference. Where everything is already as the plan wanted it, the plan returned does
-// nothing.
-func (c *Client) Replan(ctx context.Context, s SavedPlan) (*TopicPlan, error) {
+func (c *Client) replanTopic(ctx context.Context, s *savedTopicPlan) (*TopicPlan, error) {
 	var p *TopicPlan
 	var err error
 	switch {
-	case s.Kind == ActionCreate && s.Spec != nil:
+	case s.Action == ActionCreate && s.Spec != nil:
 		p, err = c.PlanCreateTopic(ctx, s.Target, *s.Spec)
-	case s.Kind == ActionDelete:
+	case s.Action == ActionDelete:
 		p, err = c.PlanDeleteTopic(ctx, s.Target, s.Topic)
 		if gone, ok := errors.AsType[*NotFoundError](err); ok && gone.Kind == "topic" {
 			return s.done(), nil
 		}
 	default:
-		return nil, fmt.Errorf("cannot use a saved plan of kind %q", s.Kind)
+		return nil, fmt.Errorf("cannot use a saved plan that would %q a topic", s.Action)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if s.Kind == ActionCreate && idle(p) && len(p.Errors) == 0 && sameBrokers(s.Changes, p.Changes) {
+	if s.Action == ActionCreate && Idle(p) && len(p.Errors) == 0 && sameBrokers(s.Changes, p.Changes) {
 		return p, nil
 	}
-	if d := s.differences(p.Save()); len(d) > 0 {
-		return nil, &ChangedError{Topic: s.Topic, Differences: d}
+	if d := s.differences(p.saved()); len(d) > 0 {
+		return nil, &ChangedError{Kind: kindTopic, Object: s.Topic, Differences: d}
 	}
 	return p, nil
 }
 
 // done is the plan of which everything is so already.
-func (s SavedPlan) done() *TopicPlan {
-	p := &TopicPlan{Kind: s.Kind, Topic: s.Topic, Cluster: s.Cluster, target: s.Target}
+func (s savedTopicPlan) done() *TopicPlan {
+	p := &TopicPlan{Action: s.Action, Topic: s.Topic, Cluster: s.Cluster, target: s.Target}
 	for _, ch := range s.Changes {
 		p.Changes = append(p.Changes, Change{Broker: ch.Broker, Addr: ch.Addr, Action: ActionNone})
 	}
 	return p
-}
-
-func idle(p *TopicPlan) bool {
-	return !slices.ContainsFunc(p.Changes, func(ch Change) bool { return ch.Action != ActionNone })
 }
 
 func sameBrokers(a, b []Change) bool {
@@ -104,7 +99,7 @@ func sameBrokers(a, b []Change) bool {
 }
 
 // differences between what was planned and what would be planned now.
-func (s SavedPlan) differences(now SavedPlan) []string {
+func (s savedTopicPlan) differences(now savedTopicPlan) []string {
 	var out []string
 	lists := func(what string, was, is []string) {
 		if !slices.Equal(was, is) {

@@ -16,7 +16,7 @@ import (
 	"mqx/remoting/server"
 )
 
-func apply(t *testing.T, c *Client, p *TopicPlan, err error) *Result {
+func apply(t *testing.T, c *Client, p *TopicPlan, err error) *Applied {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func apply(t *testing.T, c *Client, p *TopicPlan, err error) *Result {
 	if len(p.Errors) > 0 {
 		t.Fatalf("plan: %v", p.Errors)
 	}
-	r, err := c.Apply(t.Context(), p)
+	r, err := p.Apply(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,11 +32,6 @@ func apply(t *testing.T, c *Client, p *TopicPlan, err error) *Result {
 		t.Fatalf("apply: %v", r.Errors)
 	}
 	return r
-}
-
-// nothing reports whether a plan changes nothing.
-func nothing(p *TopicPlan) bool {
-	return !slices.ContainsFunc(p.Changes, func(c Change) bool { return c.Action != ActionNone })
 }
 
 func create(t *testing.T, c *Client, target Target, spec TopicSpec) {
@@ -66,18 +61,18 @@ func TestTopicLife(t *testing.T) {
 
 	// Create, planned first.
 	p, err := c.PlanCreateTopic(ctx, Target{Cluster: "c"}, TopicSpec{Name: "ORDERS", ReadQueues: 3, WriteQueues: 2})
-	if err != nil || nothing(p) || len(p.Changes) != 2 || p.Changes[0].Action != ActionCreate || p.Changes[0].Before != nil || p.Changes[1].After.ReadQueues != 3 ||
+	if err != nil || Idle(p) || len(p.Changes) != 2 || p.Changes[0].Action != ActionCreate || p.Changes[0].Before != nil || p.Changes[1].After.ReadQueues != 3 ||
 		!slices.Equal(p.Cluster, []string{"c"}) {
 		t.Fatalf("plan: %+v %v", p, err)
 	}
 	r := apply(t, c, p, nil)
-	if len(r.Done) != 2 || r.Done[0].After.WriteQueues != 2 || r.Done[0].After.Perm != 6 {
-		t.Errorf("done: %+v", r.Done)
+	if made, ok := r.Steps[0].After.(TopicState); len(r.Steps) != 2 || !ok || made.WriteQueues != 2 || made.PermBits != 6 {
+		t.Errorf("done: %+v", r.Steps)
 	}
 	// The same again changes nothing; other figures are an update, with a warning where
 	// queues fall out of reading (N052).
 	p, err = c.PlanCreateTopic(ctx, Target{}, TopicSpec{Name: "ORDERS"})
-	if err != nil || !nothing(p) || len(p.Changes) != 2 {
+	if err != nil || !Idle(p) || len(p.Changes) != 2 {
 		t.Errorf("again: %+v %v", p, err)
 	}
 	apply(t, c, p, err)
@@ -131,7 +126,7 @@ func TestTopicLife(t *testing.T) {
 		t.Errorf("unread: %+v", p.Unread)
 	}
 	r = apply(t, c, p, nil)
-	if len(r.Done) != 2 {
+	if len(r.Steps) != 2 {
 		t.Errorf("deleted: %+v", r)
 	}
 	var none *NotFoundError
@@ -289,7 +284,7 @@ func TestPartialResults(t *testing.T) {
 	if err != nil || len(p.Changes) != 1 || p.Changes[0].Broker != "good" || len(p.Errors) != 3 {
 		t.Errorf("plan: %+v %v", p, err)
 	}
-	if r, err := c.Apply(t.Context(), p); err != nil || len(r.Done) != 1 || len(r.Errors) != 0 {
+	if r, err := p.Apply(t.Context(), c); err != nil || len(r.Steps) != 1 || len(r.Errors) != 0 {
 		t.Errorf("apply: %+v %v", r, err)
 	}
 	// While brokers are silent the route of a deleted topic stays: they may have it.
@@ -307,10 +302,10 @@ func TestStaleRouteIsDeleted(t *testing.T) { // N094
 	})
 	register(t, c, ns, "c", "a", empty.addr, 0, "Ghost")
 	p, err := c.PlanDeleteTopic(t.Context(), Target{Cluster: "c"}, "Ghost")
-	if err != nil || len(p.Changes) != 1 || !strings.Contains(p.Changes[0].Warning, "only a route is left") || nothing(p) {
+	if err != nil || len(p.Changes) != 1 || !strings.Contains(p.Changes[0].Warning, "only a route is left") || Idle(p) {
 		t.Fatalf("%+v %v", p, err)
 	}
-	if r := apply(t, c, p, nil); len(r.Done) != 1 {
+	if r := apply(t, c, p, nil); len(r.Steps) != 1 {
 		t.Errorf("%+v", r)
 	}
 	var none *NotFoundError

@@ -10,8 +10,8 @@ import (
 // ErrNoUndo says that a change cannot be taken back.
 var ErrNoUndo = errors.New("the messages of a deleted topic do not come back")
 
-// CanUndo reports whether PlanUndo can take back what was done.
-func CanUndo(done []Change) error {
+// canUndo reports whether undoTopic can take back what was done.
+func canUndo(done []Change) error {
 	for _, ch := range done {
 		if ch.Action == ActionDelete {
 			return ErrNoUndo
@@ -20,11 +20,15 @@ func CanUndo(done []Change) error {
 	return nil
 }
 
-// PlanUndo plans to take back changes of a topic that Apply has done: what was created
-// is deleted, what was updated becomes what it was. A *ChangedError says that somebody
-// has changed it since. The plans are to be applied in their order.
-func (c *Client) PlanUndo(ctx context.Context, topic string, done []Change) ([]*TopicPlan, error) {
-	if err := CanUndo(done); err != nil {
+// undoTopic plans to take back changes of a topic that Apply has done: what was created
+// is deleted, what was updated becomes what it was.
+func undoTopic(ctx context.Context, c *Client, topic string, undo []byte) ([]Plan, error) {
+	saved, err := readSaved[[]Change](kindTopic, undo)
+	if err != nil {
+		return nil, err
+	}
+	done := *saved
+	if err := canUndo(done); err != nil {
 		return nil, fmt.Errorf("cannot undo the change of topic %q: %w", topic, err)
 	}
 	all, err := c.Cluster(ctx)
@@ -54,13 +58,13 @@ func (c *Client) PlanUndo(ctx context.Context, topic string, done []Change) ([]*
 		}
 	}
 	if len(gone) > 0 {
-		return nil, &ChangedError{Topic: topic, Differences: gone}
+		return nil, &ChangedError{Kind: kindTopic, Object: topic, Differences: gone}
 	}
 	return c.undoPlans(ctx, topic, brokers, changes)
 }
 
-func (c *Client) undoPlans(ctx context.Context, topic string, brokers []Broker, changes []Change) ([]*TopicPlan, error) {
-	restore := &TopicPlan{Kind: kindRestore, Topic: topic}
+func (c *Client) undoPlans(ctx context.Context, topic string, brokers []Broker, changes []Change) ([]Plan, error) {
+	restore := &TopicPlan{Action: actionRestore, Topic: topic}
 	var created []Broker
 	for i, ch := range changes {
 		if ch.Before == nil {
@@ -70,7 +74,7 @@ func (c *Client) undoPlans(ctx context.Context, topic string, brokers []Broker, 
 		restore.brokers = append(restore.brokers, brokers[i])
 		restore.Changes = append(restore.Changes, Change{Broker: ch.Broker, Addr: ch.Addr, Action: ActionUpdate, Before: ch.After, After: ch.Before})
 	}
-	var plans []*TopicPlan
+	var plans []Plan
 	if len(restore.Changes) > 0 {
 		restore.Cluster = clustersOf(restore.brokers)
 		plans = append(plans, restore)

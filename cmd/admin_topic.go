@@ -104,7 +104,7 @@ func topicRow(t admin.Topic) []any {
 	for _, b := range t.Brokers {
 		clusters = append(clusters, b.Cluster)
 		brokers = append(brokers, b.Broker)
-		perms = append(perms, permName(b.Perm))
+		perms = append(perms, admin.PermText(b.Perm))
 		read += b.ReadQueues
 		write += b.WriteQueues
 		order = order || b.Order
@@ -120,21 +120,6 @@ func unique(list []string) []string {
 
 // permTone: all but the usual permission is worth a look.
 var permTone = render.ToneOf(map[string]render.Tone{"rw": render.Plain}, render.Warn)
-
-// permName is a permission as --perm takes it.
-func permName(perm int) string {
-	name := ""
-	if perm&4 != 0 {
-		name += "r"
-	}
-	if perm&2 != 0 {
-		name += "w"
-	}
-	if name == "" {
-		return "none"
-	}
-	return name
-}
 
 // parsePerm reads r, w, rw, or Apache's numbers 4, 2, 6.
 func parsePerm(text string) (int, error) {
@@ -245,7 +230,7 @@ func topicRows(show string, t *admin.TopicDetail) [][]any {
 		}
 	case "config":
 		for _, b := range t.Brokers {
-			rows = append(rows, []any{t.Name, b.Cluster, b.Broker, b.Addr, b.ReadQueues, b.WriteQueues, permName(b.Perm), b.Order, b.SysFlag, b.Attributes})
+			rows = append(rows, []any{t.Name, b.Cluster, b.Broker, b.Addr, b.ReadQueues, b.WriteQueues, admin.PermText(b.Perm), b.Order, b.SysFlag, b.Attributes})
 		}
 	case "groups":
 		for _, g := range t.Groups {

@@ -8,18 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/admin"
-	"mqx/internal/render"
 )
-
-var topicChangeSchema = render.Schema{Kind: "TopicChangeList", Name: "topic", Fields: []render.Field{
-	{Name: "topic", Doc: "topic"},
-	{Name: "broker", Doc: "broker, or name server"},
-	{Name: "addr", Title: "ADDRESS", Whole: true, Doc: "its address"},
-	{Name: "action", Tone: render.ToneOf(map[string]render.Tone{"none": render.Dim, "create": render.Good, "delete": render.Bad}, render.Warn), Doc: "create, update, delete, or none where it is so already"},
-	{Name: "before", Kind: render.Object, Doc: "configuration before, unknown where there was none"},
-	{Name: "after", Kind: render.Object, Doc: "configuration after"},
-	{Name: "warning", Wide: true, Doc: "what to mind"},
-}}
 
 // changeTopicOptions are the flags of mqx admin topic create and rm.
 type changeTopicOptions struct {
@@ -131,13 +120,13 @@ func runTopicCreate(a *app, c *cobra.Command, o *changeTopicOptions, name string
 	if err != nil {
 		return err
 	}
-	return o.change(a, c).run(act{name: name}, func(ctx context.Context, client *admin.Client) ([]*admin.TopicPlan, error) {
+	return o.change(a, c).run(func(ctx context.Context, client *admin.Client) ([]admin.Plan, error) {
 		return onePlan(client.PlanCreateTopic(ctx, o.on(), spec))
 	})
 }
 
 func runTopicRm(a *app, c *cobra.Command, o *changeTopicOptions, name string) error {
-	return o.change(a, c).run(act{name: name, destructive: true}, func(ctx context.Context, client *admin.Client) ([]*admin.TopicPlan, error) {
+	return o.change(a, c).run(func(ctx context.Context, client *admin.Client) ([]admin.Plan, error) {
 		return onePlan(client.PlanDeleteTopic(ctx, o.on(), name))
 	})
 }
@@ -146,13 +135,6 @@ func (o *changeTopicOptions) on() admin.Target {
 	return admin.Target{Cluster: o.cluster, Broker: o.broker}
 }
 
-func (o *changeTopicOptions) change(a *app, c *cobra.Command) *topicChange {
-	return &topicChange{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety}
-}
-
-func onePlan(p *admin.TopicPlan, err error) ([]*admin.TopicPlan, error) {
-	if err != nil {
-		return nil, err
-	}
-	return []*admin.TopicPlan{p}, nil
+func (o *changeTopicOptions) change(a *app, c *cobra.Command) *change {
+	return &change{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety}
 }

@@ -9,7 +9,9 @@ import (
 )
 
 // Completion answers within half a second, whoever hangs: a name server that takes
-// connections and says nothing, or a command that does not give its secret.
+// connections and says nothing, or a command that does not give its secret. Without
+// its bound each of them takes 3 s or more; a busy machine may need longer than half a
+// second all the same.
 func TestCompletionIsQuick(t *testing.T) {
 	var lc net.ListenConfig
 	silent, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -17,6 +19,7 @@ func TestCompletionIsQuick(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
+	const limit = 2 * time.Second
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	for name, args := range map[string][]string{
 		"topics":         {"consume", "-n", silent.Addr().String(), ""},
@@ -34,11 +37,11 @@ func TestCompletionIsQuick(t *testing.T) {
 			if code != ExitOK || !strings.HasPrefix(out.String(), ":") {
 				t.Errorf("%s: exit code %d, %q %q", name, code, out.String(), errOut.String())
 			}
-			if best < 500*time.Millisecond {
+			if best < limit {
 				break
 			}
 		}
-		if best >= 500*time.Millisecond {
+		if best >= limit {
 			t.Errorf("%s: the quickest of three answers took %v", name, best)
 		}
 	}

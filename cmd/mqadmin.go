@@ -17,27 +17,89 @@ import (
 // mqadminLater are the commands of Apache's mqadmin that are not served yet, and
 // what does the same here today; "" where nothing does.
 var mqadminLater = map[string]string{
-	"updateTopicList": "mqx admin topic create TOPIC, once a topic", "updateOrderConf": "mqx admin topic create TOPIC --order", "allocateMQ": "",
-	"updateSubGroup": "", "updateSubGroupList": "", "setConsumeMode": "", "deleteSubGroup": "",
-	"consumerStatus": "mqx admin group get GROUP --show members", "startMonitoring": "mqx admin group get GROUP --watch",
-	"producerConnection": "", "producer": "",
-	"updateBrokerConfig": "", "resetMasterFlushOffset": "", "brokerStatus": "", "sendMsgStatus": "mqx produce TOPIC", "brokerConsumeStats": "mqx admin group get GROUP",
-	"cleanExpiredCQ": "", "deleteExpiredCommitLog": "", "cleanUnusedTopic": "", "getBrokerEpoch": "",
-	"getColdDataFlowCtrInfo": "", "updateColdDataFlowCtrGroupConfig": "", "removeColdDataFlowCtrGroupConfig": "", "setCommitLogReadAheadMode": "", "switchTimerEngine": "",
-	"queryMsgById": "mqx consume TOPIC --match offsetMsgId=ID", "queryMsgByKey": "mqx consume TOPIC --match keys=KEY",
-	"queryMsgByUniqueKey": "mqx consume TOPIC --match msgId=ID", "queryMsgByOffset": "mqx consume TOPIC -b BROKER -q QUEUE --start OFFSET --count 1",
-	"queryMsgTraceById": "", "printMsg": "mqx consume TOPIC", "printMsgByQueue": "mqx consume TOPIC -b BROKER -q QUEUE", "checkMsgSendRT": "mqx bench produce",
-	"sendMessage": "mqx produce TOPIC", "consumeMessage": "mqx consume TOPIC", "dumpCompactionLog": "",
-	"clusterList": "", "clusterRT": "mqx bench produce",
-	"updateKvConfig": "", "deleteKvConfig": "", "wipeWritePerm": "", "addWritePerm": "", "updateNamesrvConfig": "",
-	"getControllerMetaData": "", "updateControllerConfig": "", "electMaster": "", "cleanBrokerMetadata": "",
-	"cloneGroupOffset": "", "resetOffsetByTime": "", "skipAccumulatedMessage": "", "queryCq": "", "checkRocksdbCqWriteProgress": "",
-	"exportMetadata": "mqx admin topic ls -o json", "exportConfigs": "", "exportMetrics": "", "exportMetadataInRocksDB": "", "exportPopRecord": "", "rocksDBConfigToJson": "",
-	"createUser": "", "updateUser": "", "deleteUser": "", "getUser": "", "listUser": "", "copyUser": "",
-	"createAcl": "", "updateAcl": "", "deleteAcl": "", "getAcl": "", "listAcl": "", "copyAcl": "",
-	"haStatus": "", "getSyncStateSet": "", "updateStaticTopic": "", "remappingStaticTopic": "",
-	"statsAll": "mqx admin group ls", "addBroker": "", "removeBroker": "",
-	"getBrokerLiteInfo": "", "getParentTopicInfo": "", "getLiteTopicInfo": "", "getLiteClientInfo": "", "getLiteGroupInfo": "", "triggerLiteDispatch": "",
+	"addBroker":                        "",
+	"addWritePerm":                     "",
+	"allocateMQ":                       "",
+	"brokerConsumeStats":               "mqx admin group get GROUP",
+	"brokerStatus":                     "",
+	"checkMsgSendRT":                   "mqx bench produce",
+	"checkRocksdbCqWriteProgress":      "",
+	"cleanBrokerMetadata":              "",
+	"cleanExpiredCQ":                   "",
+	"cleanUnusedTopic":                 "",
+	"cloneGroupOffset":                 "",
+	"clusterList":                      "",
+	"clusterRT":                        "mqx bench produce",
+	"consumeMessage":                   "mqx consume TOPIC",
+	"consumerStatus":                   "mqx admin group get GROUP --show members",
+	"copyAcl":                          "",
+	"copyUser":                         "",
+	"createAcl":                        "",
+	"createUser":                       "",
+	"deleteAcl":                        "",
+	"deleteExpiredCommitLog":           "",
+	"deleteKvConfig":                   "",
+	"deleteSubGroup":                   "",
+	"deleteUser":                       "",
+	"dumpCompactionLog":                "",
+	"electMaster":                      "",
+	"exportConfigs":                    "",
+	"exportMetadata":                   "mqx admin topic ls -o json",
+	"exportMetadataInRocksDB":          "",
+	"exportMetrics":                    "",
+	"exportPopRecord":                  "",
+	"getAcl":                           "",
+	"getBrokerEpoch":                   "",
+	"getBrokerLiteInfo":                "",
+	"getColdDataFlowCtrInfo":           "",
+	"getControllerMetaData":            "",
+	"getLiteClientInfo":                "",
+	"getLiteGroupInfo":                 "",
+	"getLiteTopicInfo":                 "",
+	"getParentTopicInfo":               "",
+	"getSyncStateSet":                  "",
+	"getUser":                          "",
+	"haStatus":                         "",
+	"listAcl":                          "",
+	"listUser":                         "",
+	"printMsg":                         "mqx consume TOPIC",
+	"printMsgByQueue":                  "mqx consume TOPIC -b BROKER -q QUEUE",
+	"producer":                         "",
+	"producerConnection":               "",
+	"queryCq":                          "",
+	"queryMsgById":                     "mqx consume TOPIC --match offsetMsgId=ID",
+	"queryMsgByKey":                    "mqx consume TOPIC --match keys=KEY",
+	"queryMsgByOffset":                 "mqx consume TOPIC -b BROKER -q QUEUE --start OFFSET --count 1",
+	"queryMsgByUniqueKey":              "mqx consume TOPIC --match msgId=ID",
+	"queryMsgTraceById":                "",
+	"remappingStaticTopic":             "",
+	"removeBroker":                     "",
+	"removeColdDataFlowCtrGroupConfig": "",
+	"resetMasterFlushOffset":           "",
+	"resetOffsetByTime":                "",
+	"rocksDBConfigToJson":              "",
+	"sendMessage":                      "mqx produce TOPIC",
+	"sendMsgStatus":                    "mqx produce TOPIC",
+	"setCommitLogReadAheadMode":        "",
+	"setConsumeMode":                   "",
+	"skipAccumulatedMessage":           "",
+	"startMonitoring":                  "mqx admin group get GROUP --watch",
+	"statsAll":                         "mqx admin group ls",
+	"switchTimerEngine":                "",
+	"triggerLiteDispatch":              "",
+	"updateAcl":                        "",
+	"updateBrokerConfig":               "",
+	"updateColdDataFlowCtrGroupConfig": "",
+	"updateControllerConfig":           "",
+	"updateKvConfig":                   "",
+	"updateNamesrvConfig":              "",
+	"updateOrderConf":                  "mqx admin topic create TOPIC --order",
+	"updateStaticTopic":                "",
+	"updateSubGroup":                   "",
+	"updateSubGroupList":               "",
+	"updateTopicList":                  "mqx admin topic create TOPIC, once a topic",
+	"updateUser":                       "",
+	"wipeWritePerm":                    "",
 }
 
 func newMqadminCmd(a *app) *cobra.Command {
@@ -167,6 +229,34 @@ func mqadminCmd(a *app, name, short, ours string, changes bool, required []strin
 		addConfirm(c, &o.safety.confirm, "what is changed")
 	}
 	return c
+}
+
+// mqadminChange plans and does a change without a question, as Apache's tool does,
+// but for a cluster that is marked.
+func (a *app) mqadminChange(ctx context.Context, c *cobra.Command, o *mqadminOptions, client *admin.Client, plan func() (admin.Plan, error)) (*outcome, error) {
+	p, err := plan()
+	if err != nil {
+		return nil, err
+	}
+	if err := allFailed(len(p.Steps()), p.Missing()); err != nil {
+		return nil, err
+	}
+	list := []admin.Plan{p}
+	t := &change{app: a, cmd: c, target: &o.target, safety: &o.safety}
+	if admin.Idle(p) {
+		return &planned(list)[0], nil
+	}
+	t.show(list)
+	o.safety.yes = true
+	// Apache's spelling asks for no name.
+	if err := a.agree(&o.target, &o.safety, act{name: p.Object()}); err != nil {
+		return nil, err
+	}
+	done, err := t.apply(ctx, client, list)
+	if err != nil {
+		return nil, err
+	}
+	return &done[0], nil
 }
 
 func exampleOf(required []string) string {

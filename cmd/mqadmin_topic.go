@@ -228,21 +228,21 @@ func newMqadminUpdateTopic(a *app) *cobra.Command {
 			if spec.Attributes, err = apacheAttributes(attributes); err != nil {
 				return err
 			}
-			done, err := a.mqadminChange(ctx, c, o, client, act{name: spec.Name}, func() (*admin.TopicPlan, error) {
+			done, err := a.mqadminChange(ctx, c, o, client, func() (admin.Plan, error) {
 				return client.PlanCreateTopic(ctx, admin.Target{Cluster: cluster, Broker: broker}, spec)
 			})
 			if err != nil {
 				return err
 			}
-			var state *admin.TopicBroker
-			for _, ch := range done.changes {
-				if err := a.printf("create topic to %s success.\n", ch.Addr); err != nil {
+			var state any
+			for _, s := range done.steps {
+				if err := a.printf("create topic to %s success.\n", s.Addr); err != nil {
 					return err
 				}
-				state = ch.After
+				state = s.After
 			}
-			if state != nil {
-				if err := a.printf("%s\n", apacheTopicText(spec.Name, state)); err != nil {
+			if made, ok := state.(admin.TopicState); ok {
+				if err := a.printf("%s\n", apacheTopicText(spec.Name, made)); err != nil {
 					return err
 				}
 			}
@@ -267,15 +267,15 @@ func apacheAttributes(text string) (map[string]string, error) {
 }
 
 // apacheTopicText is a topic as Apache's tool prints it.
-func apacheTopicText(name string, t *admin.TopicBroker) string {
+func apacheTopicText(name string, t admin.TopicState) string {
 	perm := []byte("---")
-	if t.Perm&4 != 0 {
+	if t.PermBits&4 != 0 {
 		perm[0] = 'R'
 	}
-	if t.Perm&2 != 0 {
+	if t.PermBits&2 != 0 {
 		perm[1] = 'W'
 	}
-	if t.Perm&1 != 0 {
+	if t.PermBits&1 != 0 {
 		perm[2] = 'X'
 	}
 	var attributes []string
@@ -284,34 +284,6 @@ func apacheTopicText(name string, t *admin.TopicBroker) string {
 	}
 	return fmt.Sprintf("TopicConfig [topicName=%s, readQueueNums=%d, writeQueueNums=%d, perm=%s, topicFilterType=SINGLE_TAG, topicSysFlag=%d, order=%t, attributes={%s}]",
 		name, t.ReadQueues, t.WriteQueues, perm, t.SysFlag, t.Order, strings.Join(attributes, ", "))
-}
-
-// mqadminChange plans and does a change without a question, as Apache's tool does,
-// but for a cluster that is marked.
-func (a *app) mqadminChange(ctx context.Context, c *cobra.Command, o *mqadminOptions, client *admin.Client, act act, plan func() (*admin.TopicPlan, error)) (*outcome, error) {
-	p, err := plan()
-	if err != nil {
-		return nil, err
-	}
-	if err := allFailed(len(p.Changes), p.Errors); err != nil {
-		return nil, err
-	}
-	plans := []*admin.TopicPlan{p}
-	t := &topicChange{app: a, cmd: c, target: &o.target, safety: &o.safety}
-	if nothingToDo(plans) {
-		return &outcome{p.Topic, p.Changes, p.Errors}, nil
-	}
-	t.show(plans)
-	o.safety.yes = true
-	act.destructive = false // Apache's spelling asks for no name
-	if err := a.agree(&o.target, &o.safety, act); err != nil {
-		return nil, err
-	}
-	done, err := t.apply(ctx, client, plans)
-	if err != nil {
-		return nil, err
-	}
-	return &done[0], nil
 }
 
 func newMqadminUpdateTopicPerm(a *app) *cobra.Command {
@@ -331,18 +303,20 @@ func newMqadminUpdateTopicPerm(a *app) *cobra.Command {
 			if _, err := client.Route(ctx, topic); err != nil {
 				return err // it is not created here
 			}
-			done, err := a.mqadminChange(ctx, c, o, client, act{name: topic}, func() (*admin.TopicPlan, error) {
+			done, err := a.mqadminChange(ctx, c, o, client, func() (admin.Plan, error) {
 				return client.PlanCreateTopic(ctx, admin.Target{Cluster: cluster, Broker: broker}, admin.TopicSpec{Name: topic, Perm: perm})
 			})
 			if err != nil {
 				return err
 			}
-			for _, ch := range done.changes {
+			for _, s := range done.steps {
 				text := "new perm equals to the old one!\n"
-				if ch.Before != nil && ch.After != nil && ch.Action != admin.ActionNone {
-					text = fmt.Sprintf("update topic perm from %d to %d in %s success.\n", ch.Before.Perm, ch.After.Perm, ch.Addr)
+				was, ok := s.Before.(admin.TopicState)
+				now, both := s.After.(admin.TopicState)
+				if ok && both && s.Action != admin.ActionNone {
+					text = fmt.Sprintf("update topic perm from %d to %d in %s success.\n", was.PermBits, now.PermBits, s.Addr)
 					if broker != "" {
-						text += apacheTopicText(topic, ch.After) + ".\n"
+						text += apacheTopicText(topic, now) + ".\n"
 					}
 				}
 				if err := a.printf("%s", text); err != nil {
@@ -361,7 +335,7 @@ func newMqadminDeleteTopic(a *app) *cobra.Command {
 			f.StringVarP(&cluster, "clusterName", "c", "", "delete topic from which cluster")
 		},
 		func(ctx context.Context, c *cobra.Command, o *mqadminOptions, client *admin.Client) error {
-			done, err := a.mqadminChange(ctx, c, o, client, act{name: topic}, func() (*admin.TopicPlan, error) {
+			done, err := a.mqadminChange(ctx, c, o, client, func() (admin.Plan, error) {
 				return client.PlanDeleteTopic(ctx, admin.Target{Cluster: cluster}, topic)
 			})
 			if err != nil {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,35 +23,42 @@ import (
 type planFile struct {
 	APIVersion  string          `json:"apiVersion"`
 	Kind        string          `json:"kind"`
+	Change      string          `json:"change"` // kind of the plan, as admin.Replan takes it
+	Object      string          `json:"object"`
 	MadeAt      time.Time       `json:"madeAt"`
 	Context     string          `json:"context,omitempty"`
 	NameServers []string        `json:"namesrv"`
-	Plan        admin.SavedPlan `json:"plan"`
+	Plan        json.RawMessage `json:"plan"`
 }
 
 const (
 	planVersion   = "mqx/v1"
-	planTopic     = "TopicPlan"
+	planKind      = "Plan"
 	maxPlanBytes  = 16 << 20
 	planDirective = "mqx admin plan apply"
 )
 
 // save writes the plan to the file of --plan-out.
-func (t *topicChange) save(plans []*admin.TopicPlan) error {
+func (t *change) save(list []admin.Plan) error {
 	path := t.safety.planOut
 	if path == "-" {
 		return usagef("cannot use --plan-out -: stdout carries the records").try("--plan-out plan.json")
 	}
-	if len(plans) != 1 {
-		return usagef("cannot use --plan-out here: there are %d plans", len(plans)).try("--dry-run")
+	if len(list) != 1 {
+		return usagef("cannot use --plan-out here: there are %d plans", len(list)).try("--dry-run")
 	}
 	r, err := t.app.resolve(t.target)
 	if err != nil {
 		return err
 	}
+	p := list[0]
+	saved, err := json.Marshal(p.Saved())
+	if err != nil {
+		return fmt.Errorf("cannot write plan: %w", err)
+	}
 	text, err := json.MarshalIndent(planFile{
-		APIVersion: planVersion, Kind: planTopic, MadeAt: time.Now().UTC().Truncate(time.Second),
-		Context: r.context, NameServers: r.nameServers.value, Plan: plans[0].Save(),
+		APIVersion: planVersion, Kind: planKind, Change: p.Kind(), Object: p.Object(), MadeAt: time.Now().UTC().Truncate(time.Second),
+		Context: r.context, NameServers: r.nameServers.value, Plan: saved,
 	}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("cannot write plan: %w", err)
@@ -98,17 +107,17 @@ func runPlanApply(a *app, c *cobra.Command, o *planOptions, path string) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
-	t := &topicChange{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety}
+	t := &change{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety}
 	if o.output.help() {
-		return t.run(act{}, nil)
+		return t.run(nil)
 	}
 	p, err := a.readPlan(path)
 	if err != nil {
 		return err
 	}
 	o.target.pinned = chosen[[]string]{p.NameServers, "the plan"}
-	return t.run(act{name: p.Plan.Topic, destructive: p.Plan.Kind == admin.ActionDelete}, func(ctx context.Context, client *admin.Client) ([]*admin.TopicPlan, error) {
-		return onePlan(client.Replan(ctx, p.Plan))
+	return t.run(func(ctx context.Context, client *admin.Client) ([]admin.Plan, error) {
+		return onePlan(client.Replan(ctx, p.Change, p.Plan))
 	})
 }
 
@@ -133,8 +142,8 @@ func (a *app) readPlan(path string) (*planFile, error) {
 	if err := d.Decode(p); err != nil {
 		return nil, usagef("cannot read plan %q: %w", path, err).try("the FILE of --plan-out")
 	}
-	if p.APIVersion != planVersion || p.Kind != planTopic {
-		return nil, usagef("cannot use plan %q: it is %q of %q, this mqx knows %q of %q", path, p.Kind, p.APIVersion, planTopic, planVersion).try("the mqx that wrote it")
+	if p.APIVersion != planVersion || p.Kind != planKind || !slices.Contains(admin.PlanKinds(), p.Change) {
+		return nil, usagef("cannot use plan %q: it is a %q of %q with a change of kind %q; this mqx knows a %q of %q with one of %s", path, p.Kind, p.APIVersion, p.Change, planKind, planVersion, strings.Join(admin.PlanKinds(), ", ")).try("the mqx that wrote it")
 	}
 	return p, nil
 }

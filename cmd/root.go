@@ -116,11 +116,6 @@ func (a *app) deadline(c *cobra.Command, always bool) (context.Context, context.
 	return context.WithCancel(c.Context())
 }
 
-// deadlineAfterQuestion begins --timeout anew, after a question was answered.
-func (a *app) deadlineAfterQuestion(c *cobra.Command) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(c.Context(), a.global.timeout)
-}
-
 // applets are the names under which mqx stands in for Apache's scripts.
 var applets = map[string][]string{
 	"mqnamesrv": {"nameserver", "start"},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"mqx/admin"
 	"mqx/internal/render"
 	"mqx/store/inspect"
 )
@@ -290,7 +291,7 @@ func configTopicRows(_ context.Context, d *inspect.Dir) ([][]any, error) {
 	var rows [][]any
 	for _, name := range slices.Sorted(maps.Keys(topics)) {
 		t := topics[name]
-		rows = append(rows, []any{name, t.ReadQueues, t.WriteQueues, permName(int(t.Perm)), t.Order, t.Attributes})
+		rows = append(rows, []any{name, t.ReadQueues, t.WriteQueues, admin.PermText(int(t.Perm)), t.Order, t.Attributes})
 	}
 	return rows, nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,40 +16,33 @@ import (
 	"mqx/internal/render"
 )
 
-// journalTopic is the kind of an entry that holds changes of a topic.
-const journalTopic = "topic"
-
 // remember notes what was done, and says how it is taken back. A journal that
 // cannot be written does not make the change a failure.
-func (t *topicChange) remember(p *admin.TopicPlan, done []admin.Change) {
+func (t *change) remember(p admin.Plan, done *admin.Applied) {
 	a := t.app
-	var made []admin.Change
 	var words []string
-	for _, ch := range done {
-		if ch.Action == admin.ActionNone {
-			continue
+	for _, s := range done.Steps {
+		if s.Action != admin.ActionNone {
+			words = append(words, stepWords(s))
 		}
-		made = append(made, ch)
-		words = append(words, strings.TrimSpace(ch.Action+" on "+ch.Broker+describeChange(ch)))
 	}
-	if len(made) == 0 {
+	if len(words) == 0 {
 		return
 	}
 	now := time.Now()
-	e := journal.Entry{ID: journal.NewID(now), Time: now, Clusters: p.Cluster, Kind: journalTopic, Object: p.Topic, Change: strings.Join(words, "; ")}
+	e := journal.Entry{ID: journal.NewID(now), Time: now, Clusters: p.Clusters(), Kind: p.Kind(), Object: p.Object(), Change: strings.Join(words, "; ")}
 	if r, err := a.resolve(t.target); err == nil {
 		e.Context, e.NameServers = r.context, r.nameServers.value
 	}
-	final := admin.CanUndo(made)
-	if final != nil {
-		e.Final = final.Error()
+	if done.Final != nil {
+		e.Final = done.Final.Error()
 	}
 	if t.undoOf != "" {
 		e.Change = "undo " + t.undoOf + ": " + e.Change
 	}
 	j, err := journal.Open(a.env)
 	if err == nil {
-		e.Done, err = json.Marshal(made)
+		e.Done, err = json.Marshal(done.Undo)
 	}
 	if err == nil {
 		err = j.Add(e)
@@ -58,17 +51,29 @@ func (t *topicChange) remember(p *admin.TopicPlan, done []admin.Change) {
 		a.warn("the change is not in the journal: %v", err)
 		return
 	}
-	if final == nil {
+	if done.Final == nil {
 		a.note("undo: mqx admin undo %s", e.ID)
 	}
 }
 
-var undoSchema = render.Schema{Kind: "ChangeList", Name: "id", Fields: []render.Field{
+// stepWords is a step in the line of a journal.
+func stepWords(s admin.Step) string {
+	where := s.Broker
+	if where == "" {
+		where = s.Addr
+	}
+	if s.Part != "" {
+		where = s.Part + " of " + where
+	}
+	return s.Action + " on " + where + stepText(s)
+}
+
+var undoSchema = render.Schema{Kind: "JournalList", Name: "id", Fields: []render.Field{
 	{Name: "id", Whole: true, Doc: "id of the change: what mqx admin undo takes"},
 	{Name: "time", Kind: render.Time, Doc: "when it was done"},
 	{Name: "context", Doc: "context it was done in; unknown when there was none"},
 	{Name: "clusters", Kind: render.List, Doc: "clusters that were changed"},
-	{Name: "kind", Doc: "what was changed: topic"},
+	{Name: "kind", Doc: "what kind of thing was changed: topic, …"},
 	{Name: "object", Doc: "its name"},
 	{Name: "undoable", Title: "UNDO", Kind: render.Bool, Doc: "mqx admin undo can take it back"},
 	{Name: "undone", Kind: render.Time, Doc: "when it was taken back; unknown when it was not"},
@@ -172,7 +177,7 @@ func runUndoList(a *app, o *undoOptions) error {
 
 func runUndo(a *app, c *cobra.Command, o *undoOptions, id string) error {
 	if o.output.help() {
-		return (&topicChange{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety}).run(act{}, nil)
+		return (&change{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety}).run(nil)
 	}
 	j, err := journal.Open(a.env)
 	if err != nil {
@@ -190,21 +195,13 @@ func runUndo(a *app, c *cobra.Command, o *undoOptions, id string) error {
 		return failf(ExitFailed, "cannot undo change %s", e.ID).because(e.Final).try("mqx admin undo --list --match undoable=true")
 	case !e.Undone.IsZero():
 		return failf(ExitFailed, "cannot undo change %s", e.ID).because("it was taken back at " + e.Undone.Format(time.RFC3339)).try("mqx admin undo --list")
-	case e.Kind != journalTopic:
+	case !slices.Contains(admin.PlanKinds(), e.Kind):
 		return failf(ExitFailed, "cannot undo change %s", e.ID).because("this mqx knows no changes of kind " + e.Kind).try("a newer mqx")
 	}
-	var done []admin.Change
-	if err := json.Unmarshal(e.Done, &done); err != nil {
-		return fmt.Errorf("cannot read change %q: %w", e.ID, err)
-	}
 	o.target.pinned = chosen[[]string]{e.NameServers, "the change " + e.ID}
-	destroys := false
-	for _, ch := range done {
-		destroys = destroys || ch.Before == nil
-	}
-	t := &topicChange{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety, undoOf: e.ID}
-	err = t.run(act{name: e.Object, destructive: destroys}, func(ctx context.Context, client *admin.Client) ([]*admin.TopicPlan, error) {
-		return client.PlanUndo(ctx, e.Object, done)
+	t := &change{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety, undoOf: e.ID}
+	err = t.run(func(ctx context.Context, client *admin.Client) ([]admin.Plan, error) {
+		return client.Undo(ctx, e.Kind, e.Object, e.Done)
 	})
 	if err != nil || o.safety.planOnly() {
 		return err
