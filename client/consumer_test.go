@@ -396,7 +396,7 @@ func TestAssignAveragely(t *testing.T) {
 
 func TestReceivedIDs(t *testing.T) {
 	q := remoting.MessageQueue{Topic: "T"}
-	r := newReceived(message.Received{}, q)
+	r := NewReceived(message.Received{}, q)
 	if r.MessageID != r.OffsetID || r.OffsetID == "" {
 		t.Errorf("without a unique id: %+v", r)
 	}

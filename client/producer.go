@@ -105,6 +105,17 @@ type SendOptions struct {
 	Random bool
 	// Select picks among all writable queues itself.
 	Select func(queues []remoting.MessageQueue) (int, error)
+	// Again is of a message that was sent before; not for batches.
+	Again *Resend
+}
+
+// Resend is what a message keeps that is sent once more: what a new message gets from the
+// producer's settings and from the time of the send.
+type Resend struct {
+	BornTimestamp  int64 // ms; 0: now
+	ReconsumeTimes int32 // a broker looks at it in retry topics only
+	// Compression of the body; message.CompressionLegacy: none.
+	Compression message.CompressionType
 }
 
 // Producer sends messages. It is safe to share. NewProducer starts nothing; Start
@@ -158,7 +169,7 @@ func (p *Producer) Close() (err error) {
 // Send sends one message and waits for the broker's answer. A failure on one broker is
 // tried again on others (Retries); the error is then a *SendError that names each attempt.
 func (p *Producer) Send(ctx context.Context, m *message.Message, o SendOptions) (SendResult, error) {
-	out, err := p.prepare(m)
+	out, err := p.prepare(m, o.Again)
 	if err != nil {
 		return SendResult{}, err
 	}
@@ -178,7 +189,7 @@ func (p *Producer) SendBatch(ctx context.Context, ms []*message.Message, o SendO
 // SendAsync sends one message and calls done exactly once, from another goroutine.
 // The message must not change before that.
 func (p *Producer) SendAsync(ctx context.Context, m *message.Message, o SendOptions, done func(SendResult, error)) {
-	out, err := p.prepare(m)
+	out, err := p.prepare(m, o.Again)
 	if err != nil {
 		go done(SendResult{}, err)
 		return
@@ -188,7 +199,7 @@ func (p *Producer) SendAsync(ctx context.Context, m *message.Message, o SendOpti
 
 // SendOneway sends one message and does not wait: nothing tells whether it was stored.
 func (p *Producer) SendOneway(ctx context.Context, m *message.Message, o SendOptions) error {
-	out, err := p.prepare(m)
+	out, err := p.prepare(m, o.Again)
 	if err != nil {
 		return err
 	}

@@ -125,12 +125,13 @@ func readPull(s *pullSpec, addr string, resp *remoting.Command) (*pulled, error)
 		if m.QueueOffset < s.offset || !s.filter.pass(&m) {
 			continue
 		}
-		p.messages = append(p.messages, newReceived(m, s.queue))
+		p.messages = append(p.messages, NewReceived(m, s.queue))
 	}
 	return p, nil
 }
 
-func newReceived(m message.Received, q remoting.MessageQueue) *Received {
+// NewReceived is a decoded message with the queue it came from.
+func NewReceived(m message.Received, q remoting.MessageQueue) *Received {
 	r := &Received{Received: m, Queue: q, OffsetID: m.OffsetID()}
 	if r.MessageID = m.UniqKey(); r.MessageID == "" {
 		r.MessageID = r.OffsetID

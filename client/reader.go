@@ -45,6 +45,9 @@ type ReaderConfig struct {
 	// as it was when reading began, or none at all with Follow.
 	Start Position
 	End   *Position
+	// Ranges, where they are given, are what is read and nothing else: Brokers, Queue, Start, End
+	// and StartGroup do not count.
+	Ranges []QueueRange
 	// StartGroup, where it is given, takes the place of Start: each queue is read from the
 	// committed offset of this group, and from its start where the group has none.
 	StartGroup string
@@ -136,6 +139,9 @@ func (r *Reader) Close() (err error) {
 // Queues are the queues that Read reads, with the range of each. Brokers are asked side
 // by side: one that hangs holds up none of the others.
 func (r *Reader) Queues(ctx context.Context) ([]QueueRange, error) {
+	if r.cfg.Ranges != nil {
+		return slices.Clone(r.cfg.Ranges), nil
+	}
 	rt, err := r.core.routes.get(ctx, r.cfg.Topic)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ type outgoing struct {
 	props   string
 	body    []byte
 	ids     string
+	again   *Resend
 	batch   bool
 	code    int32
 }
@@ -68,18 +69,23 @@ func (p *Producer) properties(m *message.Message) (text, id string) {
 	return string(b), id
 }
 
-func (p *Producer) prepare(m *message.Message) (*outgoing, error) {
+func (p *Producer) prepare(m *message.Message, again *Resend) (*outgoing, error) {
 	if err := p.check(m); err != nil {
 		return nil, err
 	}
 	out := &outgoing{topic: m.Topic, flag: m.Flag, body: m.Body, born: p.core.cfg.Clock.Now().UnixMilli(), code: remoting.ReqSendMessageV2}
 	out.props, out.ids = p.properties(m)
-	if p.cfg.CompressOver >= 0 && len(m.Body) > p.cfg.CompressOver {
-		b, err := message.Compress(nil, m.Body, p.cfg.CompressType, p.cfg.CompressLevel)
+	out.again = again
+	method, compress := p.cfg.CompressType, p.cfg.CompressOver >= 0 && len(m.Body) > p.cfg.CompressOver
+	if again != nil {
+		method, compress = again.Compression, again.Compression != message.CompressionLegacy
+	}
+	if compress {
+		b, err := message.Compress(nil, m.Body, method, p.cfg.CompressLevel)
 		if err != nil {
 			return nil, err
 		}
-		out.body, out.sysFlag = b, p.cfg.CompressType.SysFlag()
+		out.body, out.sysFlag = b, method.SysFlag()
 	}
 	if m.Property(message.PropTranMsg) == message.TrueValue {
 		out.sysFlag |= message.TransactionPrepared
@@ -138,6 +144,12 @@ func (p *Producer) request(out *outgoing, q remoting.MessageQueue) *remoting.Com
 		BornTimestamp: out.born, Flag: out.flag, Properties: out.props, Batch: out.batch,
 	}
 	h.BName = q.BrokerName
+	if a := out.again; a != nil {
+		h.ReconsumeTimes = a.ReconsumeTimes
+		if a.BornTimestamp > 0 {
+			h.BornTimestamp = a.BornTimestamp
+		}
+	}
 	req := remoting.NewRequest(out.code, h)
 	req.Body = out.body
 	return req
