@@ -26,6 +26,7 @@ func newAdminCmd(a *app) *cobra.Command {
 		newTopicCmd(a),
 		newGroupCmd(a),
 		newMessageCmd(a),
+		newClusterCmd(a),
 		newConfigCmd(a),
 		newPlanCmd(a),
 		newUndoCmd(a),
@@ -156,6 +157,20 @@ func completeBrokers(a *app, t *targetFlags) cobra.CompletionFunc {
 			names = append(names, b.Name)
 		}
 		return names, nil
+	})
+}
+
+func completeClusters(a *app, t *targetFlags) cobra.CompletionFunc {
+	return completer(a, t, func(ctx context.Context, c *admin.Client) ([]string, error) {
+		brokers, err := c.Cluster(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for _, b := range brokers {
+			names = append(names, b.Cluster)
+		}
+		return slices.Compact(names), nil
 	})
 }
 
