@@ -193,7 +193,7 @@ func (c *Client) brokerFacts(ctx context.Context, b Broker, tables bool) *broker
 			f.tables(ctx, c)
 		}
 	}
-	f.tryPorts(ctx)
+	c.tryPorts(ctx, f)
 	return f
 }
 
@@ -223,7 +223,7 @@ func (c *Client) brokerProps(ctx context.Context, addr string) (map[string]strin
 }
 
 // tryPorts connects to the ports of the broker from here.
-func (f *brokerFacts) tryPorts(ctx context.Context) {
+func (c *Client) tryPorts(ctx context.Context, f *brokerFacts) {
 	host, portText, err := net.SplitHostPort(f.broker.Addr)
 	if err != nil {
 		f.ports["main"], f.portAddrs["main"] = err, f.broker.Addr
@@ -245,7 +245,7 @@ func (f *brokerFacts) tryPorts(ctx context.Context) {
 	}
 	for name, addr := range f.portAddrs {
 		dial, cancel := context.WithTimeout(ctx, portDialTimeout)
-		conn, err := (&net.Dialer{}).DialContext(dial, "tcp", addr)
+		conn, err := (&net.Dialer{}).DialContext(dial, "tcp", c.cfg.Map.Dialled(addr))
 		cancel()
 		if err == nil {
 			err = conn.Close()

@@ -75,6 +75,7 @@ var schemas = map[string][]render.Schema{
 	"mqx admin topic get --show groups":        {topicGroupSchema},
 	"mqx admin topic create, rm":               {changeSchema},
 	"mqx admin group ls":                       {groupListSchema},
+	"mqx admin cluster join-check":             {joinCheckSchema},
 	"mqx admin group get --show queues":        {groupQueueSchema},
 	"mqx admin group get --show members":       {groupMemberSchema},
 	"mqx admin group get --show subscriptions": {groupSubscriptionSchema},
