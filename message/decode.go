@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 )
 
 // Results of decoding that are not corruption.
@@ -96,7 +95,7 @@ func ParseView(b []byte, o DecodeOptions) (View, error) {
 		if !ok {
 			return nil, &CorruptError{What: CorruptPropCRCNone}
 		}
-		if got := crc32.ChecksumIEEE(v[:len(v)-PropCRCLen]) & crcMask; got != want {
+		if got := checksum(v[:len(v)-PropCRCLen]) & crcMask; got != want {
 			return nil, &CorruptError{CorruptPropCRC, int64(want), int64(got)}
 		}
 	}

@@ -8,14 +8,30 @@ const replacement = utf8.RuneError
 // JavaHash returns what Java's String.hashCode gives for the text: h = 31*h + unit over its UTF-16 units, in 32 bits.
 // s is UTF-8; malformed parts count as U+FFFD, in the portions in which Java's own decoder replaces them.
 func JavaHash(s []byte) int32 {
-	var h uint32
-	for i, c := range s {
-		if c >= utf8.RuneSelf {
-			return int32(javaHashSlow(h, s[i:]))
-		}
-		h = 31*h + uint32(c)
+	h, rest := ExtendJavaHash(0, s)
+	if len(rest) > 0 {
+		h = javaHashSlow(h, rest)
 	}
 	return int32(h)
+}
+
+// ExtendJavaHash goes on with a Java hash, 0 for that of no text, over the ASCII characters at the start of s, and
+// returns what follows them: nothing, or text from its first character of another kind on.
+func ExtendJavaHash(h uint32, s []byte) (sum uint32, rest []byte) {
+	const p2, p3, p4 = 31 * 31, 31 * 31 * 31, 31 * 31 * 31 * 31
+	for len(s) >= 4 { // one multiplication waits for the one before it: four characters at a time wait once
+		c := s[:4:4]
+		if (c[0]|c[1]|c[2]|c[3])&utf8.RuneSelf != 0 {
+			break
+		}
+		h = p4*h + (p3*uint32(c[0]) + p2*uint32(c[1])) + (31*uint32(c[2]) + uint32(c[3]))
+		s = s[4:]
+	}
+	for len(s) > 0 && s[0] < utf8.RuneSelf {
+		h = 31*h + uint32(s[0])
+		s = s[1:]
+	}
+	return h, s
 }
 
 func javaHashSlow(h uint32, s []byte) uint32 {

@@ -3,7 +3,6 @@ package message
 import (
 	"bytes"
 	"encoding/binary"
-	"hash/crc32"
 )
 
 // PropCRCLen is the number of bytes that the checksum property takes at the end of a record:
@@ -20,7 +19,7 @@ func SealPropCRC(rec []byte) {
 	if end < 0 || string(rec[end:end+len(PropCRC32)]) != PropCRC32 {
 		panic("message: record has no room for its checksum property")
 	}
-	putPropCRC(rec[end:], crc32.ChecksumIEEE(rec[:end])&crcMask)
+	putPropCRC(rec[end:], checksum(rec[:end])&crcMask)
 }
 
 // putPropCRC writes the property. The digits stand least significant first.

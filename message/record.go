@@ -3,7 +3,6 @@ package message
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math"
 	"net/netip"
 	"slices"
@@ -220,7 +219,7 @@ func (r *Record) putProperties(b []byte, propCRC bool) {
 }
 
 // BodyCRC returns the checksum of a stored body: CRC-32 (IEEE) without the top bit.
-func BodyCRC(body []byte) uint32 { return crc32.ChecksumIEEE(body) & crcMask }
+func BodyCRC(body []byte) uint32 { return checksum(body) & crcMask }
 
 // putHost writes address and port and returns the length.
 func putHost(b []byte, host netip.AddrPort, v6 bool) int {

@@ -32,16 +32,14 @@ func extend(h uint32, c byte) uint32 { return 31*h + uint32(c) }
 
 // sum continues a hash over ASCII text, and starts anew over the whole text when it meets something else.
 func (h Hasher) sum(sum uint32, between string, key []byte) int32 {
-	for _, c := range key {
-		if c >= 0x80 {
-			whole := make([]byte, 0, len(h.topic)+1+len(between)+len(key))
-			whole = append(append(whole, h.topic...), '#')
-			whole = append(append(whole, between...), key...)
-			return message.JavaHash(whole)
-		}
-		sum = 31*sum + uint32(c)
+	sum, rest := message.ExtendJavaHash(sum, key)
+	if len(rest) == 0 {
+		return int32(sum)
 	}
-	return int32(sum)
+	whole := make([]byte, 0, len(h.topic)+1+len(between)+len(key))
+	whole = append(append(whole, h.topic...), '#')
+	whole = append(append(whole, between...), key...)
+	return message.JavaHash(whole)
 }
 
 // absolute is Java's Math.abs with its one gap closed as Apache closes it.

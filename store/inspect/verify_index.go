@@ -1,11 +1,13 @@
 package inspect
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,8 +39,8 @@ type indexCheck struct {
 
 type indexFile struct {
 	*IndexFile
-	from, to int64 // positions of the first and last entry
-	sum      uint64
+	from, to int64  // positions of the first and last entry
+	sum      uint64 // of the file
 	want     uint64 // of the log
 	damage   string
 	at       int64 // byte of the damage
@@ -170,6 +172,22 @@ func (x *indexCheck) others() error {
 	return nil
 }
 
+// nearEntries is how many entries are looked at together.
+const nearEntries = 256
+
+// slotsOf are the slots of entries. It touches them, in a loop so short that the processor has several of its waits for
+// memory at the same time: entries lie at random in slots that are more than its cache holds.
+func slotsOf(dst []uint32, b []byte, heads []int32) []uint32 {
+	touched := int32(0)
+	for n := uint32(len(heads)); len(b) >= indexEntry; b = b[indexEntry:] {
+		slot := (binary.BigEndian.Uint32(b) & math.MaxInt32) % n
+		touched |= heads[slot]
+		dst = append(dst, slot)
+	}
+	runtime.KeepAlive(touched)
+	return dst
+}
+
 // readFile checks the chains of one file against its slots. heads are zeros, one a slot.
 func (x *indexCheck) readFile(f *indexFile, heads []int32) error {
 	used := int32(0)
@@ -180,28 +198,37 @@ func (x *indexCheck) readFile(f *indexFile, heads []int32) error {
 	}
 	h := f.Head
 	own := x.bordersIn(f)
-	slots := uint32(f.Slots)
+	sum := uint64(0)  // f itself is read by those who look at the log
+	var near []uint32 // slots of the entries at hand
 	err := f.entryBlocks(x.v.ctx, func(n int32, b []byte) {
 		x.total.Add(int64(len(b) / indexEntry))
-		for ; len(b) >= indexEntry; b, n = b[indexEntry:], n+1 {
-			e := decodeIndexEntry(b, n)
-			if e.Hash < 0 {
-				bad(f.entryAt(e.N), "entry %d has the hash %d", e.N, e.Hash)
-				continue
-			}
-			slot := uint32(e.Hash) % slots
-			if e.Prev != heads[slot] {
-				bad(f.entryAt(e.N)+16, "entry %d says that the one before it in its slot is %d, which is %d", e.N, e.Prev, heads[slot])
-			}
-			if heads[slot] == 0 {
-				used++
-			}
-			heads[slot] = n
-			if e.Phys >= x.v.logMin && !slices.Contains(own, e.Phys) {
-				f.sum += mix(e.Hash, e.Diff, e.Phys)
+		for len(b) >= indexEntry {
+			some := b[:min(len(b), nearEntries*indexEntry)]
+			b = b[len(some):]
+			near = slotsOf(near[:0], some, heads)
+			for _, slot := range near {
+				e := decodeIndexEntry(some, n)
+				some = some[indexEntry:]
+				if e.Hash < 0 {
+					bad(f.entryAt(n), "entry %d has the hash %d", n, e.Hash)
+				} else {
+					was := heads[slot]
+					if e.Prev != was {
+						bad(f.entryAt(n)+16, "entry %d says that the one before it in its slot is %d, which is %d", n, e.Prev, was)
+					}
+					if was == 0 {
+						used++
+					}
+					heads[slot] = n
+					if e.Phys >= x.v.logMin && !slices.Contains(own, e.Phys) {
+						sum += mix(e.Hash, e.Diff, e.Phys)
+					}
+				}
+				n++
 			}
 		}
 	})
+	f.sum = sum
 	if err == nil {
 		err = x.readEnds(f, bad)
 	}
@@ -272,7 +299,12 @@ type indexSums struct {
 	keyed   int64
 }
 
-func (x *indexCheck) newSums() indexSums { return indexSums{x: x, want: make([]uint64, len(x.files))} }
+func (x *indexCheck) newSums() indexSums {
+	// Not smaller than a line of the processor's cache: several write them at the same time.
+	return indexSums{x: x, want: make([]uint64, len(x.files), len(x.files)+cacheLine/8)}
+}
+
+const cacheLine = 64
 
 // keyHashes are the hashes of a record's keys, in order.
 func keyHashes(dst []int32, topic []byte, p *fields) []int32 {

@@ -78,7 +78,7 @@ func newQueueTable(v *verifier) (*queueTable, error) {
 		}
 		t.add(k, q)
 	}
-	t.window = min(4000, max(400, windowBudget/max(1, len(keys)*v.o.Workers)/20*20))
+	t.window = min(16000, max(400, windowBudget/max(1, len(keys)*v.o.Workers)/20*20))
 	return t, nil
 }
 
