@@ -25,6 +25,7 @@ func newAdminCmd(a *app) *cobra.Command {
 	}, []*cobra.Command{
 		newTopicCmd(a),
 		newGroupCmd(a),
+		newLagCmd(a),
 		newMessageCmd(a),
 		newClusterCmd(a),
 		newConfigCmd(a),
