@@ -106,12 +106,31 @@ func (c *Client) GetLag(ctx context.Context, o LagOptions) (*Lag, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &lagReading{c: c, o: &o, groups: map[string]*GroupLag{}, asked: map[string]bool{}, members: map[string]map[string]*LagMember{}}
+	all := &lagReading{
+		c: c, o: &o, groups: map[string]*GroupLag{}, asked: map[string]bool{}, members: map[string]map[string]*LagMember{}, topics: map[string]map[string]bool{},
+	}
+	// What a group reads on one broker it has to read on all that have the topic: the
+	// offsets of all are read first.
+	readings := map[Broker]*brokerLag{}
 	out := &Lag{}
 	out.Errors = c.each(brokers, func(mu *sync.Mutex, b Broker) error {
-		r := &brokerLag{lagReading: all, mu: mu, b: b, ranges: map[string]map[int32]queueRange{}}
-		return r.read(ctx)
+		r := &brokerLag{lagReading: all, b: b, groups: map[string]*groupAt{}, ranges: map[string]map[int32]queueRange{}}
+		if err := r.readGroups(ctx); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		readings[b] = r
+		all.learn(r)
+		return nil
 	})
+	brokers = slices.DeleteFunc(slices.Clone(brokers), func(b Broker) bool { return readings[b] == nil })
+	out.Errors = append(out.Errors, c.each(brokers, func(mu *sync.Mutex, b Broker) error {
+		r := readings[b]
+		r.mu = mu
+		return r.readQueues(ctx)
+	})...)
+	sortErrors(out.Errors)
 	for _, name := range slices.Sorted(maps.Keys(all.groups)) {
 		g := all.groups[name]
 		slices.SortFunc(g.Queues, func(a, b QueueLag) int { return a.compare(b.QueueID) })
@@ -132,9 +151,22 @@ func (c *Client) GetLag(ctx context.Context, o LagOptions) (*Lag, error) {
 type lagReading struct {
 	c       *Client
 	o       *LagOptions
+	topics  map[string]map[string]bool // what each group reads, on any broker
 	groups  map[string]*GroupLag
 	members map[string]map[string]*LagMember // by group and client id
 	asked   map[string]bool                  // members that were asked, as group@client
+}
+
+// learn takes what the groups read at a broker.
+func (l *lagReading) learn(r *brokerLag) {
+	for name, g := range r.groups {
+		if l.topics[name] == nil {
+			l.topics[name] = map[string]bool{}
+		}
+		for _, t := range g.topics {
+			l.topics[name][t] = true
+		}
+	}
 }
 
 // brokerLag reads one broker.
@@ -143,21 +175,23 @@ type brokerLag struct {
 	mu *sync.Mutex
 	b  Broker
 
-	offsets   *offsetTable
-	rangesMu  sync.Mutex
-	ranges    map[string]map[int32]queueRange // by topic; nil for one that is not there
-	retention remoting.Opt[time.Duration]
+	offsets  *offsetTable
+	groups   map[string]*groupAt
+	rangesMu sync.Mutex
+	ranges   map[string]map[int32]queueRange // by topic; nil for one that is not there
 }
 
 // groupAt is what one broker says of one group.
 type groupAt struct {
 	name   string
+	known  bool // the broker knows the group
 	topics []string
 	conns  *remoting.ConsumerConnection
 	rows   []QueueLag
 }
 
-func (r *brokerLag) read(ctx context.Context) (err error) {
+// readGroups reads which groups there are, what they have committed, and who is online.
+func (r *brokerLag) readGroups(ctx context.Context) (err error) {
 	if r.offsets, err = r.c.offsets(ctx, r.b.Addr); err != nil {
 		return err
 	}
@@ -171,12 +205,25 @@ func (r *brokerLag) read(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	topics := map[string]bool{}
 	for _, g := range groups {
 		r.addSubscribed(g)
-		for _, t := range g.topics {
-			topics[t] = true
+		r.groups[g.name] = g
+	}
+	return nil
+}
+
+// readQueues reads how far all groups are behind in the queues of the broker.
+func (r *brokerLag) readQueues(ctx context.Context) error {
+	topics := map[string]bool{}
+	var groups []*groupAt
+	for _, name := range slices.Sorted(maps.Keys(r.topics)) {
+		g := r.groups[name]
+		if g == nil {
+			g = &groupAt{name: name}
 		}
+		g.topics = slices.Sorted(maps.Keys(r.topics[name]))
+		groups = append(groups, g)
+		maps.Copy(topics, r.topics[name])
 	}
 	if err := r.readRanges(ctx, topics); err != nil {
 		return err
@@ -245,7 +292,7 @@ func (r *brokerLag) candidates(ctx context.Context) ([]*groupAt, error) {
 		case len(r.o.Groups) > 0 && !has && !known:
 			continue
 		}
-		out = append(out, &groupAt{name: g, topics: r.wanted(topics, g)})
+		out = append(out, &groupAt{name: g, known: true, topics: r.wanted(topics, g)})
 	}
 	return out, nil
 }
@@ -291,8 +338,14 @@ func (r *brokerLag) readRanges(ctx context.Context, topics map[string]bool) erro
 			return err
 		}
 		r.takeEnds(list)
-		for t := range r.ranges {
-			delete(topics, t)
+		there, err := r.c.topicTable(ctx, r.b.Addr)
+		if err != nil {
+			return err
+		}
+		for t := range topics {
+			if _, ok := there[t]; r.ranges[t] != nil || !ok {
+				delete(topics, t)
+			}
 		}
 	}
 	return r.readTopics(ctx, slices.Collect(maps.Keys(topics)))
@@ -374,13 +427,13 @@ func (r *brokerLag) rows(g *groupAt) {
 
 // merge puts what this broker says of a group to the rest. The mutex is held.
 func (r *brokerLag) merge(g *groupAt) {
-	if len(r.o.Topics) > 0 && len(g.rows) == 0 && len(r.o.Groups) == 0 {
-		return // it has nothing to do with the topic
+	if len(g.rows) == 0 && (!g.known || len(r.o.Topics) > 0 && len(r.o.Groups) == 0) {
+		return // it has nothing to do with the broker, or with the topic
 	}
-	all := r.groups[g.name]
+	all := r.lagReading.groups[g.name]
 	if all == nil {
 		all = &GroupLag{Group: g.name}
-		r.groups[g.name], r.members[g.name] = all, map[string]*LagMember{}
+		r.lagReading.groups[g.name], r.members[g.name] = all, map[string]*LagMember{}
 	}
 	all.Brokers = append(all.Brokers, r.b.Name)
 	all.Queues = append(all.Queues, g.rows...)
