@@ -276,7 +276,9 @@ func (c *Client) messageByID(ctx context.Context, r MessageRef) (*Found, error) 
 		if err != nil {
 			return nil, err
 		}
-		slices.SortStableFunc(all, func(a, b Broker) int { return cmp.Compare(btoi(b.Addr == host.String()), btoi(a.Addr == host.String())) })
+		slices.SortStableFunc(all, func(a, b Broker) int {
+			return cmp.Compare(btoi(b.Addr == host.String()), btoi(a.Addr == host.String()))
+		})
 		f.Asked = sortBrokers(all)
 		f.Errors = c.each(all, func(mu *sync.Mutex, b Broker) error {
 			ms, err := c.viewRecord(ctx, b, r.Topic, phys)
@@ -398,4 +400,3 @@ func (c *Client) queueUnits(ctx context.Context, b Broker, q remoting.MessageQue
 	}
 	return ms, at + int64(len(body.QueueData)), nil
 }
-

@@ -92,3 +92,12 @@ func (c *Client) GroupConfigs(ctx context.Context, group string) ([]GroupConfig,
 	})
 	return out, errs, nil
 }
+
+// TopicBrokers are the brokers that the route of a topic shows: of each name the master, else the smallest id. A topic
+// without a route is a *NotFoundError.
+func (c *Client) TopicBrokers(ctx context.Context, topic string) ([]Broker, error) {
+	if err := message.ValidateTopic(topic); err != nil {
+		return nil, err
+	}
+	return c.topicBrokers(ctx, topic)
+}

@@ -65,7 +65,9 @@ type TraceError struct {
 }
 
 // Error quotes the record.
-func (e *TraceError) Error() string { return fmt.Sprintf("cannot read trace record %q: %s", e.Record, e.Why) }
+func (e *TraceError) Error() string {
+	return fmt.Sprintf("cannot read trace record %q: %s", e.Record, e.Why)
+}
 
 // maxTraceRecords bounds the records that are taken from one message; clients put a few dozen into one.
 const maxTraceRecords = 100_000

@@ -28,6 +28,7 @@ func newAdminCmd(a *app) *cobra.Command {
 		newLagCmd(a),
 		newMessageCmd(a),
 		newClusterCmd(a),
+		newTraceCmd(a),
 		newConfigCmd(a),
 		newPlanCmd(a),
 		newUndoCmd(a),
