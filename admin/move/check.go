@@ -1,0 +1,171 @@
+package move
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxDisk is the share of a target's disk above which nothing is moved to it.
+const maxDisk = 0.85
+
+// check looks at every precondition before anything is changed.
+func (d Decision) check(ob *Observation, now time.Time) Decision {
+	st := &d.Next
+	problems, notes := st.Problems(ob)
+	d.Note = strings.Join(notes, "; ")
+	if len(problems) > 0 {
+		d.Halt, d.Refused, d.Waiting = true, true, problems
+		return d
+	}
+	st.Replicated = nil
+	for _, b := range st.Brokers() {
+		if ob.Brokers[b].InSync > 0 {
+			st.Replicated = append(st.Replicated, b)
+		}
+	}
+	return d.enter(Checked, now)
+}
+
+// Problems are the preconditions of a plan that do not hold, and what else somebody should know.
+func (s *State) Problems(ob *Observation) (problems, notes []string) {
+	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	if len(ob.NameServers) == 0 {
+		say("no name server answers")
+	}
+	if s.Spec.Policy.LeavePending && s.Spec.Policy.Remove {
+		say("messages that are left pending need the source: it cannot be removed then")
+	}
+	for _, b := range s.Brokers() {
+		v, ok := ob.Brokers[b]
+		switch {
+		case !ok:
+			say("broker %s is not there", b)
+		case v.Replicas > 0 && v.InSync == 0:
+			say("no replica of broker %s is in sync", b)
+		case v.Perm&PermWrite == 0 && !slices.Contains(s.Sources(), b):
+			say("broker %s takes no messages: its brokerPermission is %d", b, v.Perm)
+		case v.Disk > maxDisk && !slices.Contains(s.Sources(), b):
+			say("the disk of broker %s is full to %.0f %%, more than %.0f %%", b, 100*v.Disk, 100*maxDisk)
+		}
+	}
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		p.problems(s, ob, say)
+		for _, name := range p.Groups {
+			g := ob.Groups[p.Topic][name]
+			switch {
+			case g.Broadcast && g.Online:
+				notes = append(notes, fmt.Sprintf("group %s broadcasts: its clients keep their offsets, and only retention protects what they have not read on %s", name, p.Source))
+				if s.Spec.Policy.Remove && p.Final == nil {
+					say("group %s broadcasts topic %s: nobody knows what its clients have read on %s, which must be kept", name, p.Topic, p.Source)
+				}
+			case !g.Online && slices.Contains(s.Spec.Policy.Ignore, name):
+				notes = append(notes, fmt.Sprintf("group %s is not waited for", name))
+			case !g.Online && s.Spec.Policy.Offline != OfflineCheckpoint:
+				notes = append(notes, fmt.Sprintf("group %s has nobody online: the move waits for it", name))
+			}
+		}
+	}
+	return problems, notes
+}
+
+func (p *Part) problems(s *State, ob *Observation, say func(string, ...any)) {
+	v, ok := ob.Brokers[p.Source].Topics[p.Topic]
+	if !ok {
+		say("topic %s is not on %s", p.Topic, p.Source)
+		return
+	}
+	if v.Static {
+		say("topic %s on %s is static: remap it instead", p.Topic, p.Source)
+	}
+	for i := range p.Targets {
+		t := &p.Targets[i]
+		if ob.Brokers[t.Broker].Topics[p.Topic].Static {
+			say("topic %s on %s is static", p.Topic, t.Broker)
+		}
+		if t.Broker == p.Source {
+			say("broker %s is source and target", t.Broker)
+		}
+	}
+	for i := range ob.NameServers {
+		ns := &ob.NameServers[i]
+		route := ns.Routes[p.Topic]
+		got, ok := route.Queues[p.Source]
+		if !ok || got.Read != p.Was.Read || got.Write != p.Was.Write || got.Perm != p.Was.Perm&ob.Brokers[p.Source].Perm {
+			say("name server %s does not show topic %s on %s as the broker has it (%s)", ns.Addr, p.Topic, p.Source, &p.Was)
+		}
+		if p.leaves() && len(p.Targets) == 0 && !route.writableBut(s.Sources()) {
+			say("at name server %s no other broker takes messages of topic %s: name a target", ns.Addr, p.Topic)
+		}
+		if p.Ordered {
+			p.orderProblems(ns, say)
+		}
+	}
+}
+
+// leaves reports whether producers can no longer write the topic on the source at all.
+func (p *Part) leaves() bool { return p.From == 0 }
+
+// writableBut reports whether a broker beside some takes messages.
+func (r *Route) writableBut(sources []string) bool {
+	for b, q := range r.Queues {
+		if q.Perm&PermWrite != 0 && q.Write > 0 && !slices.Contains(sources, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// orderProblems: the positions of queues are kept by the order configuration, which a name
+// server must know and hand out.
+func (p *Part) orderProblems(ns *NameServerView, say func(string, ...any)) {
+	if p.OrderSame == nil {
+		return // no target: nothing takes its place
+	}
+	if kv := ns.order(p.Topic); !sameText(kv, p.OrderWas) && !sameText(kv, p.OrderSame) {
+		say("name server %s has the order configuration %s of topic %s, another one %s", ns.Addr, text(kv), p.Topic, text(p.OrderWas))
+	}
+	if !ns.HandsOutOrder {
+		say("name server %s does not hand out order configurations (orderMessageEnable=false): the keys of topic %s would move", ns.Addr, p.Topic)
+	}
+}
+
+// orderText is the order configuration that means what a route means without one: brokers
+// in the order of their names, as clients sort them.
+func (r *Route) orderText() string {
+	var names []string
+	for b, q := range r.Queues {
+		if q.Perm&PermWrite != 0 {
+			names = append(names, b)
+		}
+	}
+	slices.Sort(names)
+	for i, b := range names {
+		names[i] = b + ":" + strconv.Itoa(int(r.Queues[b].Write))
+	}
+	return strings.Join(names, ";")
+}
+
+// swapOrder puts one broker in the place of another, which must have n queues there.
+func swapOrder(conf, source, target string, n int32) (string, error) {
+	parts := strings.Split(conf, ";")
+	found := false
+	for i, part := range parts {
+		broker, count, _ := strings.Cut(part, ":")
+		switch {
+		case broker == target:
+			return "", fmt.Errorf("broker %s is in the order configuration already: %s", target, conf)
+		case broker == source && count != strconv.Itoa(int(n)):
+			return "", fmt.Errorf("the order configuration gives broker %s %s queues, the broker has %d", source, count, n)
+		case broker == source:
+			parts[i], found = target+":"+count, true
+		}
+	}
+	if !found {
+		return "", fmt.Errorf("broker %s is not in the order configuration %s", source, conf)
+	}
+	return strings.Join(parts, ";"), nil
+}

@@ -1,0 +1,578 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// world is a model of a cluster with its clients. It knows what a queue move must not do.
+type world struct {
+	rnd     *rand.Rand
+	now     time.Time
+	brokers map[string]*simBroker
+	servers []*simNameServer
+	groups  []*simGroup
+	senders []*simProducer
+	seen    map[string]map[string]map[int]bool // group, key, sequence
+	sent    map[string]int                     // acknowledged messages by key: 0..n-1
+	ordered bool
+	faults  []string
+	late    bool // producers may ask for routes later than they should
+	lease   simLease
+	log     []Entry
+	hostUp  time.Time // the broker of the journal answers again from then on
+}
+
+type simMessage struct {
+	key string
+	seq int
+}
+
+type simTopic struct {
+	config Topic
+	queues [][]simMessage
+	base   []int64 // first offset that is still there
+}
+
+type simBroker struct {
+	name    string
+	perm    int32
+	topics  map[string]*simTopic
+	groups  map[string]bool
+	offsets map[string][]int64 // by group, of topic T; -1: none
+	down    time.Time          // until then
+	version int                // of its registration
+	pops    int64              // end of its log of popped messages
+}
+
+type simNameServer struct {
+	addr   string
+	routes map[string]map[string]Topic // topic, broker
+	order  map[string]string
+	lag    time.Duration
+	known  map[string]int // version of the last registration by broker
+	due    map[string]time.Time
+}
+
+type simProducer struct {
+	key    string
+	server int
+	poll   time.Duration
+	at     time.Time // of the next poll
+	queues []simQueue
+	next   int // sequence of its next message
+}
+
+type simQueue struct {
+	broker string
+	id     int
+}
+
+type simGroup struct {
+	name      string
+	server    int
+	at        time.Time
+	poll      time.Duration
+	queues    []simQueue
+	offUntil  time.Time // offline until then
+	broadcast bool
+	pop       bool
+	flight    []simFlight
+	own       map[simQueue]int // where a broadcast client is
+}
+
+type simFlight struct {
+	q    simQueue
+	note int64 // its place in the broker's log of pops
+	due  time.Time
+	m    simMessage
+}
+
+type simLease struct {
+	owner string
+	until time.Time
+}
+
+const simTopicName = "T"
+
+func (w *world) fault(format string, args ...any) {
+	w.faults = append(w.faults, w.now.Format("15:04:05.000")+" "+fmt.Sprintf(format, args...))
+}
+
+func (b *simBroker) up(w *world) bool { return !w.now.Before(b.down) }
+
+// tick lets the world go on for a time.
+func (w *world) tick(d time.Duration) {
+	const step = 250 * time.Millisecond
+	for end := w.now.Add(d); w.now.Before(end); {
+		w.now = w.now.Add(min(step, end.Sub(w.now)))
+		w.register()
+		for _, p := range w.senders {
+			w.produce(p)
+		}
+		for _, g := range w.groups {
+			w.consume(g)
+		}
+	}
+}
+
+// register carries configurations to the name servers, each with its own delay.
+func (w *world) register() {
+	for _, ns := range w.servers {
+		for _, name := range slices.Sorted(maps.Keys(w.brokers)) {
+			b := w.brokers[name]
+			if !b.up(w) || ns.known[name] == b.version {
+				continue
+			}
+			if ns.due[name].IsZero() {
+				ns.due[name] = w.now.Add(time.Duration(w.rnd.Int64N(int64(ns.lag) + 1)))
+			}
+			if w.now.Before(ns.due[name]) {
+				continue
+			}
+			ns.due[name], ns.known[name] = time.Time{}, b.version
+			for topic, t := range b.topics { // Apache's forgets no topic
+				c := t.config
+				c.Perm &= b.perm
+				if ns.routes[topic] == nil {
+					ns.routes[topic] = map[string]Topic{}
+				}
+				ns.routes[topic][name] = c
+			}
+		}
+	}
+}
+
+// writable is what a producer makes of a route.
+func (ns *simNameServer) writable() (out []simQueue) {
+	if conf, ok := ns.order[simTopicName]; ok {
+		for part := range strings.SplitSeq(conf, ";") {
+			b, n, _ := strings.Cut(part, ":")
+			count, _ := strconv.Atoi(n)
+			for q := range count {
+				out = append(out, simQueue{b, q})
+			}
+		}
+		return out
+	}
+	route := ns.routes[simTopicName]
+	for _, b := range slices.Sorted(maps.Keys(route)) {
+		if c := route[b]; c.Perm&PermWrite != 0 {
+			for q := range int(c.Write) {
+				out = append(out, simQueue{b, q})
+			}
+		}
+	}
+	return out
+}
+
+func (w *world) produce(p *simProducer) {
+	if !w.now.Before(p.at) {
+		p.queues = w.servers[p.server].writable()
+		p.at = w.now.Add(p.poll)
+	}
+	if len(p.queues) == 0 || w.rnd.IntN(4) == 0 {
+		return
+	}
+	q := p.queues[w.rnd.IntN(len(p.queues))]
+	if w.ordered {
+		h := 0
+		for _, c := range p.key {
+			h = h*31 + int(c)
+		}
+		q = p.queues[h%len(p.queues)]
+	}
+	b := w.brokers[q.broker]
+	t := b.topics[simTopicName]
+	// A broker looks at its own permission only for ordered topics, at the topic's never.
+	if !b.up(w) || t == nil || q.id >= int(max(t.config.Read, t.config.Write)) || w.ordered && b.perm&PermWrite == 0 {
+		p.at = w.now // an error makes a client ask again
+		return
+	}
+	t.queues[q.id] = append(t.queues[q.id], simMessage{p.key, p.next})
+	p.next++
+	w.sent[p.key] = p.next
+}
+
+func (w *world) consume(g *simGroup) {
+	if w.now.Before(g.offUntil) {
+		return
+	}
+	if !w.now.Before(g.at) {
+		g.at = w.now.Add(g.poll)
+		g.queues = nil
+		route := w.servers[g.server].routes[simTopicName]
+		for _, b := range slices.Sorted(maps.Keys(route)) {
+			if route[b].Perm&PermRead != 0 {
+				for q := range int(route[b].Read) {
+					g.queues = append(g.queues, simQueue{b, q})
+				}
+			}
+		}
+	}
+	var waiting []simFlight
+	for _, f := range g.flight {
+		if w.now.Before(f.due) {
+			waiting = append(waiting, f)
+			continue
+		}
+		w.deliver(g, f.m)
+	}
+	g.flight = waiting
+	for _, i := range w.rnd.Perm(len(g.queues)) {
+		w.read(g, g.queues[i])
+	}
+}
+
+// read takes a few messages of a queue as a client does that begins where the group
+// stands, and at the end of a queue where it has no offset.
+func (w *world) read(g *simGroup, q simQueue) {
+	b := w.brokers[q.broker]
+	t := b.topics[simTopicName]
+	if !b.up(w) || t == nil || t.config.Perm&PermRead == 0 || q.id >= int(t.config.Read) {
+		return
+	}
+	at := offsetIn(b.offsets[g.name], q.id)
+	if g.broadcast {
+		if _, ok := g.own[q]; !ok {
+			g.own[q] = 0
+		}
+		at = int64(g.own[q])
+	}
+	if at < 0 {
+		at = int64(len(t.queues[q.id]))
+		b.commit(g.name, q.id, at)
+	}
+	for n := w.rnd.IntN(4); n > 0 && at < int64(len(t.queues[q.id])); n-- {
+		m := t.queues[q.id][at]
+		if g.pop && w.rnd.IntN(3) == 0 {
+			g.flight = append(g.flight, simFlight{q: q, note: b.pops, due: w.now.Add(time.Duration(1+w.rnd.IntN(8)) * time.Second), m: m})
+			b.pops++
+		} else {
+			w.deliver(g, m)
+		}
+		at++
+	}
+	if g.broadcast {
+		g.own[q] = int(at)
+		return
+	}
+	b.commit(g.name, q.id, at)
+}
+
+func offsetIn(offsets []int64, q int) int64 {
+	if q < len(offsets) {
+		return offsets[q]
+	}
+	return -1
+}
+
+func (b *simBroker) commit(group string, q int, at int64) {
+	o := b.offsets[group]
+	for len(o) <= q {
+		o = append(o, -1)
+	}
+	o[q] = at
+	b.offsets[group] = o
+}
+
+func (w *world) deliver(g *simGroup, m simMessage) {
+	byKey := w.seen[g.name]
+	if byKey == nil {
+		byKey = map[string]map[int]bool{}
+		w.seen[g.name] = byKey
+	}
+	got := byKey[m.key]
+	if got == nil {
+		got = map[int]bool{}
+		byKey[m.key] = got
+	}
+	if w.ordered && !g.pop && m.seq > 0 && !got[m.seq-1] {
+		w.fault("order: group %s got %d of key %s before %d (I4)", g.name, m.seq, m.key, m.seq-1)
+	}
+	got[m.seq] = true
+}
+
+var errKilled = errors.New("killed")
+
+// errAway is a broker that does not answer.
+var errAway = errors.New("no answer")
+
+// simCluster is the world as one run of the tool sees it. It dies at the strokes given.
+type simCluster struct {
+	w       *world
+	owner   string
+	die     int // calls until the run is killed; negative: never
+	after   bool
+	renewed time.Time
+}
+
+func (c *simCluster) stroke() {
+	c.die--
+	if c.die == 0 {
+		panic(errKilled) // no code of the run sees it
+	}
+}
+
+// act runs a change, killed before it or after it.
+func (c *simCluster) act(f func() error) error {
+	c.die--
+	if c.die == 0 {
+		if c.after {
+			_ = f()
+		}
+		panic(errKilled)
+	}
+	return f()
+}
+
+// untilKilled runs a part of a run, which may be killed in it.
+func untilKilled(f func() error) (err error) {
+	defer func() {
+		switch v := recover(); v {
+		case nil:
+		case errKilled:
+			err = errKilled
+		default:
+			panic(v)
+		}
+	}()
+	return f()
+}
+
+func (c *simCluster) Observe(_ context.Context, st *State) (*Observation, error) {
+	c.stroke()
+	w := c.w
+	w.tick(time.Duration(w.rnd.IntN(300)) * time.Millisecond)
+	ob := &Observation{At: w.now, Brokers: map[string]BrokerView{}, Groups: map[string]map[string]GroupView{simTopicName: {}}}
+	for _, name := range st.Brokers() {
+		b := w.brokers[name]
+		if !st.Asks(name) {
+			continue
+		}
+		if !b.up(w) {
+			ob.Failed = append(ob.Failed, "broker "+name+" does not answer")
+			continue
+		}
+		v := b.view()
+		pops := Progress{Read: b.pops, End: b.pops}
+		for _, g := range w.groups {
+			for _, f := range g.flight {
+				if f.q.broker == name {
+					pops.Read = min(pops.Read, f.note)
+				}
+			}
+		}
+		v.Pops = []Progress{pops}
+		ob.Brokers[name] = v
+	}
+	for _, g := range w.groups {
+		v := GroupView{Online: !w.now.Before(g.offUntil), Broadcast: g.broadcast, Offsets: map[string][]int64{}}
+		for _, name := range st.Brokers() {
+			v.Offsets[name] = slices.Clone(w.brokers[name].offsets[g.name])
+		}
+		ob.Groups[simTopicName][g.name] = v
+	}
+	for _, ns := range w.servers {
+		v := NameServerView{Addr: ns.addr, Routes: map[string]Route{}, Brokers: map[string]bool{}, Order: maps.Clone(ns.order), HandsOutOrder: true}
+		for name, b := range w.brokers {
+			v.Brokers[name] = b.up(w)
+		}
+		for topic, r := range ns.routes {
+			route := Route{Queues: maps.Clone(r)}
+			if o, ok := ns.order[topic]; ok {
+				route.Order = &o
+			}
+			v.Routes[topic] = route
+		}
+		ob.NameServers = append(ob.NameServers, v)
+	}
+	return ob, nil
+}
+
+func (b *simBroker) view() BrokerView {
+	v := BrokerView{Perm: b.perm, Topics: map[string]TopicView{}, Groups: maps.Clone(b.groups), Disk: -1}
+	for name, t := range b.topics {
+		tv := TopicView{Config: t.config}
+		for q := range t.queues {
+			tv.Queues = append(tv.Queues, Range{Min: t.base[q], Max: int64(len(t.queues[q]))})
+		}
+		v.Topics[name] = tv
+	}
+	return v
+}
+
+func (c *simCluster) Do(_ context.Context, _ *State, cmd *Command) error {
+	return c.act(func() error { return c.w.do(cmd) })
+}
+
+// do is what a broker or name server makes of a command.
+func (w *world) do(c *Command) error {
+	if c.Kind == SetOrder {
+		return w.setOrder(c)
+	}
+	b := w.brokers[c.Broker]
+	if !b.up(w) && c.Kind != CleanRoute {
+		return errAway
+	}
+	switch c.Kind {
+	case CreateGroup:
+		b.groups[c.Group] = true
+	case SetTopic:
+		return w.setTopic(b, c)
+	case SetOffset:
+		if offsetIn(b.offsets[c.Group], int(c.Queue)) < 0 {
+			b.commit(c.Group, int(c.Queue), 0)
+		}
+	case SetBrokerPerm:
+		if b.perm != c.PermTo && b.perm != c.PermWas {
+			return &ChangedError{Command: *c, Found: fmt.Sprint(b.perm)}
+		}
+		b.perm = c.PermTo
+		b.version++
+	case DeleteTopic:
+		return w.deleteTopic(b, c)
+	case CleanRoute:
+		for _, ns := range w.servers {
+			delete(ns.routes[c.Topic], c.Broker)
+		}
+	case SetOrder:
+	}
+	return nil
+}
+
+func (w *world) setOrder(c *Command) error {
+	for _, ns := range w.servers {
+		cur := (&NameServerView{Order: ns.order}).order(c.Topic)
+		if !sameText(cur, c.OrderWas) && !sameText(cur, c.OrderTo) {
+			return &ChangedError{Command: *c, Found: text(cur)}
+		}
+		if c.OrderTo == nil {
+			delete(ns.order, c.Topic)
+		} else {
+			ns.order[c.Topic] = *c.OrderTo
+		}
+	}
+	return nil
+}
+
+func (w *world) setTopic(b *simBroker, c *Command) error {
+	var cur *Topic
+	t := b.topics[c.Topic]
+	if t != nil {
+		cur = &t.config
+	}
+	if cur.Same(c.To) {
+		return nil
+	}
+	if !cur.Same(c.Was) {
+		return &ChangedError{Command: *c, Found: cur.String()}
+	}
+	if t == nil {
+		t = &simTopic{}
+		b.topics[c.Topic] = t
+	}
+	if n := c.To.Read; n < int32(len(t.queues)) && t.config.Read > n {
+		w.mayHide(b, t, int(n))
+	}
+	t.config = *c.To
+	for len(t.queues) < int(max(c.To.Read, c.To.Write)) {
+		t.queues, t.base = append(t.queues, nil), append(t.base, 0)
+	}
+	b.version++
+	return nil
+}
+
+// mayHide: queues from a number on are no longer read; every group must have read them (I3).
+func (w *world) mayHide(b *simBroker, t *simTopic, from int) {
+	for _, g := range w.groups {
+		if g.broadcast {
+			continue
+		}
+		for q := from; q < len(t.queues); q++ {
+			if at := max(0, offsetIn(b.offsets[g.name], q)); at < int64(len(t.queues[q])) {
+				w.fault("queue %d of %s is taken away with %d messages that group %s has not read (I3)", q, b.name, int64(len(t.queues[q]))-at, g.name)
+			}
+		}
+		for _, f := range g.flight {
+			if f.q.broker == b.name && f.q.id >= from {
+				w.fault("queue %d of %s is taken away with a message of group %s in flight (I3)", f.q.id, b.name, g.name)
+			}
+		}
+	}
+}
+
+func (w *world) deleteTopic(b *simBroker, c *Command) error {
+	t := b.topics[c.Topic]
+	if t == nil {
+		return nil
+	}
+	for q := range t.queues {
+		if q < len(c.Max) && int64(len(t.queues[q])) != c.Max[q] {
+			return &ChangedError{Command: *c, Found: fmt.Sprintf("queue %d ends at %d", q, len(t.queues[q]))}
+		}
+	}
+	w.mayHide(b, t, 0)
+	delete(b.topics, c.Topic)
+	b.offsets = map[string][]int64{}
+	b.version++
+	return nil
+}
+
+// The journal of the world: one log, one lease, on a broker that may be restarted.
+
+func (c *simCluster) Renew(context.Context) (bool, error) {
+	w := c.w
+	c.stroke()
+	if w.now.Before(w.hostUp) {
+		return false, errAway
+	}
+	if w.lease.owner != c.owner && w.now.Before(w.lease.until) {
+		return false, nil
+	}
+	w.lease = simLease{c.owner, w.now.Add(LeaseTime)}
+	return true, nil
+}
+
+func (c *simCluster) Read(_ context.Context, from int64) ([]Entry, int64, error) {
+	c.stroke()
+	if c.w.now.Before(c.w.hostUp) {
+		return nil, 0, errAway
+	}
+	var out []Entry
+	for i := from; i < int64(len(c.w.log)); i++ {
+		out = append(out, c.w.log[i])
+	}
+	return out, int64(len(c.w.log)), nil
+}
+
+func (c *simCluster) Append(_ context.Context, e *Entry) error {
+	return c.act(func() error {
+		if c.w.now.Before(c.w.hostUp) {
+			return errAway
+		}
+		stored := *e
+		stored.Offset = int64(len(c.w.log))
+		if e.State != nil {
+			b, err := e.State.Encode()
+			if err != nil {
+				return err
+			}
+			if stored.State, err = Decode(b); err != nil {
+				return err
+			}
+		}
+		c.w.log = append(c.w.log, stored)
+		if c.w.rnd.IntN(30) == 0 {
+			return errAway // stored, and the answer is lost
+		}
+		return nil
+	})
+}
