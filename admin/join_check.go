@@ -176,12 +176,12 @@ func (c *Client) views(ctx context.Context) (map[string]map[string]bool, map[str
 func (c *Client) brokerFacts(ctx context.Context, b Broker, tables bool) *brokerFacts {
 	f := &brokerFacts{broker: b, ports: map[string]error{}, portAddrs: map[string]string{}}
 	f.asked = time.Now()
-	info, err := askBody[remoting.KVTable](ctx, c, b.Addr, remoting.NewRequest(remoting.ReqGetBrokerRuntimeInfo, nil))
+	info, err := c.RuntimeInfo(ctx, b.Addr)
 	f.answered = time.Now()
 	if err != nil {
 		f.err = err
 	} else {
-		f.runtime = info.Table
+		f.runtime = info
 		f.config, f.configErr = c.brokerProps(ctx, b.Addr)
 		if b.ID == 0 {
 			ha, err := askBody[remoting.HARuntimeInfo](ctx, c, b.Addr, remoting.NewRequest(remoting.ReqGetBrokerHAStatus, nil))

@@ -49,11 +49,15 @@ func TestJoinJudge(t *testing.T) {
 		"not everywhere": {func(f *joinFacts) { delete(f.servers["n2:9876"], "a:10911") }, []string{"name-server n2:9876", "registered a"}},
 		"a dead server":  {func(f *joinFacts) { f.down = map[string]error{"n3:9876": errors.New("refused")} }, []string{"name-server n3:9876"}},
 		// N063
-		"clock ahead":  {func(f *joinFacts) { f.brokers[0].asked, f.brokers[0].answered = at.Add(-time.Minute), at.Add(-time.Minute) }, []string{"clock a"}},
-		"clock behind": {func(f *joinFacts) { f.brokers[1].asked, f.brokers[1].answered = at.Add(time.Minute), at.Add(time.Minute) }, []string{"clock b"}},
-		"no time":      {func(f *joinFacts) { f.brokers[1].runtime["runtime"] = "" }, nil},
-		"port":         {func(f *joinFacts) { f.brokers[1].ports["vip"] = errors.New("refused") }, []string{"port-vip b"}},
-		"ha, alone":    {func(f *joinFacts) { f.brokers[1].ports["ha"] = errors.New("refused") }, nil},
+		"clock ahead": {func(f *joinFacts) {
+			f.brokers[0].asked, f.brokers[0].answered = at.Add(-time.Minute), at.Add(-time.Minute)
+		}, []string{"clock a"}},
+		"clock behind": {func(f *joinFacts) {
+			f.brokers[1].asked, f.brokers[1].answered = at.Add(time.Minute), at.Add(time.Minute)
+		}, []string{"clock b"}},
+		"no time":   {func(f *joinFacts) { f.brokers[1].runtime["runtime"] = "" }, nil},
+		"port":      {func(f *joinFacts) { f.brokers[1].ports["vip"] = errors.New("refused") }, []string{"port-vip b"}},
+		"ha, alone": {func(f *joinFacts) { f.brokers[1].ports["ha"] = errors.New("refused") }, nil},
 		"ha, with a replica": {func(f *joinFacts) {
 			f.brokers[1].ports["ha"] = errors.New("refused")
 			r := healthy("b2", at)

@@ -263,4 +263,3 @@ func shortList(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
-

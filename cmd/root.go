@@ -81,7 +81,7 @@ one process.`,
 	root.AddCommand(serverCommands(a)...)
 	root.AddCommand(
 		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newStoreCmd(a), newAdminCmd(a), newMqadminCmd(a),
-		newContextCmd(a), newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
+		newContextCmd(a), newDebugCmd(a), newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
 	)
 	return root
 }
