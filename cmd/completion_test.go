@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Completion answers within half a second, whoever hangs: a name server that takes
@@ -44,5 +47,42 @@ func TestCompletionIsQuick(t *testing.T) {
 		if best >= limit {
 			t.Errorf("%s: the quickest of three answers took %v", name, best)
 		}
+	}
+}
+
+// Every command that does something shows how, and every flag and argument that takes
+// the name of a topic, group, broker or cluster completes it.
+func TestNamesAreCompleted(t *testing.T) {
+	a := &app{env: func(string) string { return "" }}
+	root := newRootCmd(a)
+	completeNames(a, root)
+	names := 0
+	eachCommand(root, func(c *cobra.Command) {
+		if isGroup(c) || c.Hidden || !strings.HasPrefix(c.CommandPath(), "mqx admin ") && !strings.HasPrefix(c.CommandPath(), "mqx wait ") {
+			return
+		}
+		if !c.HasExample() {
+			t.Errorf("%q has no example", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			if !strings.Contains(line, "mqx ") {
+				t.Errorf("%q: an example without mqx: %q", c.CommandPath(), line)
+			}
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if nameOfFlag(f) == noName {
+				return
+			}
+			names++
+			if _, ok := c.GetFlagCompletionFunc(f.Name); !ok {
+				t.Errorf("%q: --%s is not completed", c.CommandPath(), f.Name)
+			}
+		})
+		if len(nameOfArgs(c)) > 0 && c.ValidArgsFunction == nil {
+			t.Errorf("%q: its arguments are not completed", c.CommandPath())
+		}
+	})
+	if names < 10 {
+		t.Fatalf("only %d flags looked at", names)
 	}
 }

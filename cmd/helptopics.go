@@ -22,6 +22,9 @@ var helpTopics = []helpTopic{
 	{"contexts", "clusters by name, and where each value comes from", writeText(helpContexts)},
 	{"environment", "environment variables, and what wins", writeText(helpEnvironment)},
 	{"changes", "how changes are planned, confirmed and done", writeText(helpChanges)},
+	{"plans", "plans that are kept, done later and taken back", writeText(helpPlans)},
+	{"filters", "choosing messages: --tag, --where", writeText(helpFilters)},
+	{"moving", "new brokers, restarts, and where queues lie", writeText(helpMoving)},
 }
 
 func newHelpCmd() *cobra.Command {

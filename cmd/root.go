@@ -32,6 +32,9 @@ func Execute(ctx context.Context, args []string, streams Streams) Exit {
 	a := &app{Streams: streams, env: os.Getenv}
 	root := newRootCmd(a)
 	root.SetArgs(apacheArgs(root, appletArgs(args)))
+	if len(args) > 1 && strings.HasPrefix(args[1], cobra.ShellCompRequestCmd) {
+		completeNames(a, root)
+	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
