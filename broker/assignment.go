@@ -27,10 +27,11 @@ type requestModes struct {
 	mu    struct {
 		sync.RWMutex
 		table map[string]map[string]remoting.MessageRequestMode
+		size  int // entries of all topics
 	}
 }
 
-// maxRequestModes bounds the topics of the table, and the groups of each.
+// maxRequestModes bounds the entries of the table: a topic and a group each.
 const maxRequestModes = 200_000
 
 func newRequestModes(fsys vfs.FS, path string) *requestModes {
@@ -48,7 +49,10 @@ func (t *requestModes) Load() error {
 			return err
 		}
 		if read.Map != nil {
-			t.mu.table = read.Map
+			t.mu.table, t.mu.size = read.Map, 0
+			for _, groups := range read.Map {
+				t.mu.size += len(groups)
+			}
 		}
 		return nil
 	})
@@ -63,22 +67,43 @@ func (t *requestModes) Get(topic, group string) (m remoting.MessageRequestMode, 
 	return m, ok
 }
 
-// Set puts a mode in force and calls done when it is on disk.
+// Set puts a mode in force and calls done when it is on disk. A new entry beyond maxRequestModes is refused.
 func (t *requestModes) Set(m remoting.MessageRequestMode, done func(error)) {
-	t.mu.Lock()
-	groups := t.mu.table[m.Topic]
-	if groups == nil && len(t.mu.table) >= maxRequestModes || len(groups) >= maxRequestModes {
-		t.mu.Unlock()
-		done(fmt.Errorf("the table of request modes has %d entries, which is the limit", maxRequestModes))
+	if err := t.put(m); err != nil {
+		done(err)
 		return
+	}
+	t.saver.Then(done)
+}
+
+func (t *requestModes) put(m remoting.MessageRequestMode) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	groups := t.mu.table[m.Topic]
+	if _, known := groups[m.ConsumerGroup]; !known {
+		if t.mu.size >= maxRequestModes {
+			return fmt.Errorf("the table of request modes has %d entries, which is the limit", t.mu.size)
+		}
+		t.mu.size++
 	}
 	if groups == nil {
 		groups = map[string]remoting.MessageRequestMode{}
 		t.mu.table[m.Topic] = groups
 	}
 	groups[m.ConsumerGroup] = m
+	return nil
+}
+
+// RemoveTopic forgets the modes of a deleted topic.
+func (t *requestModes) RemoveTopic(topic string) {
+	t.mu.Lock()
+	groups, ok := t.mu.table[topic]
+	t.mu.size -= len(groups)
+	delete(t.mu.table, topic)
 	t.mu.Unlock()
-	t.saver.Then(done)
+	if ok {
+		t.saver.Then(nil)
+	}
 }
 
 // Snapshot is the table in the form of the file.

@@ -22,8 +22,8 @@ func (s *timerService) deliverSlot(ctx context.Context, slotMs int64) bool {
 		s.quiet.Warn("the timer log cannot be read; it is tried again", "slot_ms", slotMs, "error", err)
 		return false
 	}
-	if slot.Lost > 0 {
-		s.log.Error("the timer log is damaged: messages of a slot are not found", "slot_ms", slotMs, "found", slot.Count, "lost", slot.Lost)
+	if slot.Broken {
+		return s.refind(slot)
 	}
 	cancelled, ok := s.cancellations(ctx, slot)
 	if !ok {
@@ -61,6 +61,20 @@ func (s *timerService) deliverSlot(ctx context.Context, slotMs int64) bool {
 	}
 	s.revoked = s.revoked[:0]
 	s.t.Passed(slotMs, s.need)
+	s.note()
+	return true
+}
+
+// refind puts the messages of a slot whose chain is broken into the next ones, out of the timer topic.
+func (s *timerService) refind(slot *store.TimerSlot) bool {
+	s.log.Error("the timer log is damaged: the messages of a slot are searched for in the timer topic", "slot_ms", slot.Time, "found", slot.Count, "lost", slot.Lost)
+	n, err := s.t.Refind(slot, s.nowMs())
+	if err != nil {
+		s.quiet.Warn("the timer topic cannot be searched; it is tried again", "slot_ms", slot.Time, "error", err)
+		return false
+	}
+	s.log.Warn("messages of a damaged slot go into the next ones; some of them may come twice", "slot_ms", slot.Time, "messages", n)
+	s.t.Passed(slot.Time, s.need)
 	s.note()
 	return true
 }

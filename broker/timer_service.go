@@ -36,6 +36,7 @@ type timerService struct {
 	put       func([]*store.Put)
 	delivered func(topic []byte, size int32)
 	name      func(topic []byte) string
+	topicOf   func(hash int32) (string, bool)
 	now       func() time.Time
 	conf      func() *Timers
 	quiet     *quietLog
@@ -71,7 +72,7 @@ type timerSource struct {
 
 func newTimerService(b *Broker) *timerService {
 	return &timerService{
-		put: b.putOwnBatch, delivered: b.countPut, name: b.topicName, now: b.now,
+		put: b.putOwnBatch, delivered: b.countPut, name: b.topicName, topicOf: b.topicOfHash, now: b.now,
 		conf: func() *Timers { return &b.cfg().Timers }, quiet: b.quiet, log: b.log,
 		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
 	}
@@ -85,7 +86,7 @@ func (s *timerService) open(st *store.Store) error {
 	}
 	t, err := st.OpenTimer(store.TimerConfig{
 		FileBytes: int64(c.TimerLogFileBytes), Rules: store.NewTimerRules(c.TimerPrecisionMs, c.TimerRollWindow),
-		Snapshots: c.TimerSnapshots, SnapshotEveryMs: c.TimerSnapshotEvery.Milliseconds(),
+		Snapshots: c.TimerSnapshots, SnapshotEveryMs: c.TimerSnapshotEvery.Milliseconds(), TopicOf: s.topicOf,
 	})
 	if err != nil {
 		return err
@@ -108,6 +109,13 @@ func (s *timerService) warnWaiting(st *store.Store) error {
 
 // on reports whether there is a timer.
 func (s *timerService) on() bool { return s.t != nil }
+
+// forget takes a deleted topic out of the counts once nothing waits for it.
+func (s *timerService) forget(topic string) {
+	if s.on() {
+		s.t.ForgetTopic(topic)
+	}
+}
 
 // Arrived is told of every message of the timer topic once it is in its queue. It does not block.
 func (s *timerService) Arrived() {
@@ -425,6 +433,17 @@ func (b *Broker) topicName(topic []byte) string {
 		return t.TopicName
 	}
 	return string(topic)
+}
+
+// topicOfHash is the name of a topic by its Java hash.
+func (b *Broker) topicOfHash(hash int32) (string, bool) {
+	all, _ := b.topics.All()
+	for i := range all {
+		if message.JavaHash([]byte(all[i].TopicName)) == hash {
+			return all[i].TopicName, true
+		}
+	}
+	return "", false
 }
 
 var errForeign = errors.New("the log holds another message there than the one that was to come")

@@ -111,6 +111,8 @@ func (b *Broker) dropTopicData(names []string) error {
 	for _, name := range names {
 		b.offsets.RemoveTopic(name)
 		b.dropCounters(name)
+		b.modes.RemoveTopic(name)
+		b.timers.forget(name)
 		if err := b.store.DeleteTopic(name); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 
 	"mqx/message"
@@ -44,6 +45,7 @@ type TimerConfig struct {
 	Rules           TimerRules
 	Snapshots       bool
 	SnapshotEveryMs int64
+	TopicOf         func(hash int32) (name string, ok bool) // the name of the topic with a Java hash; it may be nil
 }
 
 // OpenTimer loads the wheel, the timer log and their checkpoint and recovers them against what the store holds. The caller
@@ -56,7 +58,7 @@ func (s *Store) OpenTimer(cfg TimerConfig) (*Timer, error) {
 	}, timer.Origin{
 		NowMs: c.Clock.Now().UnixMilli(), LogEnd: s.log.End(),
 		QueueMin: s.MinOffset(message.TopicTimer, 0), QueueMax: s.MaxOffset(message.TopicTimer, 0),
-		PhysAt: s.timerPhysAt, OffsetOf: s.timerOffsetOf,
+		PhysAt: s.timerPhysAt, OffsetOf: s.timerOffsetOf, Each: s.eachTimer, TopicOf: cfg.TopicOf,
 	})
 	if err != nil {
 		return nil, err
@@ -85,6 +87,42 @@ func (s *Store) timerOffsetOf(phys int64) (int64, bool) {
 		return 0, false
 	}
 	return rec.QueueOffset(), true
+}
+
+// eachTimer calls f with the messages of the timer topic from one offset to another. What is no timer message is left out.
+func (s *Store) eachTimer(from, to int64, f func(timer.Kept) error) error {
+	r := s.NewRecordReader()
+	var units []Unit
+	for at := from; at < to; {
+		var err error
+		if units, err = s.AppendUnits(units[:0], message.TopicTimer, 0, at, int(min(unitChunk, to-at))); err != nil {
+			return fmt.Errorf("cannot read timer topic: %w", err)
+		}
+		if len(units) == 0 {
+			return nil
+		}
+		for _, u := range units {
+			if at = u.QueueOffset + 1; u.QueueOffset >= to || u.Missing() {
+				continue
+			}
+			r.Reset(int(max(u.Size, 1)))
+			rec, err := r.Read(u.PhysicalOffset, u.Size)
+			if errors.Is(err, ErrNoRecord) {
+				continue
+			}
+			if err != nil {
+				return fmt.Errorf("cannot read timer topic: %w", err)
+			}
+			w, err := timer.ReadWaiting(rec)
+			if err != nil {
+				continue // it never was in the wheel
+			}
+			if err := f(w.Kept(u.PhysicalOffset, u.Size)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // clipTimer cuts the timer with the log.

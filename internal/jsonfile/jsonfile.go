@@ -183,6 +183,20 @@ func QuarantineDir(path string) string {
 	return filepath.Join(dir, "mqx", "quarantine")
 }
 
+// PutAside moves a file and its backup, of which Load could use neither, to the quarantine directory, for a caller who can
+// do without. Missing ones are no error.
+func PutAside(fsys vfs.FS, path string) error {
+	for _, name := range []string{path, BackupName(path)} {
+		if _, err := fsys.Stat(name); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := quarantine(fsys, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func quarantine(fsys vfs.FS, path string) error {
 	dir := QuarantineDir(path)
 	if err := vfs.MkdirAllDurable(fsys, dir); err != nil {

@@ -190,3 +190,29 @@ func TestLoadOfADanglingLink(t *testing.T) {
 		t.Errorf("from %v, %v", src, err)
 	}
 }
+
+// A file and a backup that cannot be used are put aside for a caller who can do without, and both are kept.
+func TestPutAside(t *testing.T) {
+	fsys := vfs.NewMem()
+	if err := fsys.MkdirAll("/s/config"); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"/s/config/m": "{{", "/s/config/m.bak": "]"} {
+		if err := vfs.WriteFileDurable(fsys, name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // the second time there is nothing
+		if err := PutAside(fsys, "/s/config/m"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"m.1": "{{", "m.bak.1": "]"} {
+		if b, err := vfs.ReadFile(fsys, "/s/mqx/quarantine/"+name); err != nil || string(b) != text {
+			t.Errorf("%s: %q %v", name, b, err)
+		}
+	}
+	if src, err := Load(fsys, "/s/config/m", func([]byte) error { return nil }); src != None || err != nil {
+		t.Errorf("%v %v", src, err)
+	}
+}

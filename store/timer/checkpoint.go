@@ -110,8 +110,35 @@ const (
 
 	durableAt     = 0
 	notedAt       = 4096 // a page of its own
-	progressBytes = notedAt + progressSize
+	restAt        = 8192
+	progressBytes = restAt + restSize
 )
+
+// rest is what an orderly end notes of the wheel, so that the next start sees whether its file still holds all: how many
+// messages wait in it, beside the checkpoint of that end. A start blanks it.
+type rest struct {
+	num  int64
+	with uint32
+}
+
+const (
+	restMagic = 0x6d717877 // "mqxw"
+	restSize  = 4 + 8 + 4 + 4
+)
+
+func (r *rest) bytes() []byte {
+	be := binary.BigEndian
+	dst := be.AppendUint32(be.AppendUint64(be.AppendUint32(nil, restMagic), uint64(r.num)), r.with)
+	return be.AppendUint32(dst, crc32.ChecksumIEEE(dst))
+}
+
+func decodeRest(b []byte) (r rest, ok bool) {
+	be := binary.BigEndian
+	if len(b) < restSize || be.Uint32(b) != restMagic || be.Uint32(b[restSize-4:]) != crc32.ChecksumIEEE(b[:restSize-4]) {
+		return r, false
+	}
+	return rest{int64(be.Uint64(b[4:])), be.Uint32(b[12:])}, true
+}
 
 // sum identifies a checkpoint.
 func (c *Checkpoint) sum() uint32 { return crc32.ChecksumIEEE(c.Append(nil)) }

@@ -22,6 +22,8 @@ type DueSlot struct {
 	Cancels []Entry // what cancels others of the slot
 	Count   int     // units in all
 	Lost    int     // units that should be there and are not: the log is damaged
+	// Broken: the chain could not be followed, and Lost may be too small. Refind puts right what can be.
+	Broken bool
 
 	t     *Timer
 	after int64   // units up to this position have been delivered before
@@ -81,7 +83,7 @@ func isIO(err error) bool {
 // where the log begins when that is not known to be the first.
 func (d *DueSlot) search(s Slot, broken int64) error {
 	l := d.t.log
-	d.marks, d.Cancels, d.Count = nil, nil, 0
+	d.marks, d.Cancels, d.Count, d.Broken = nil, nil, 0, true
 	from := s.First
 	if u, err := l.unit(from); err != nil || u.Prev != NoPos || d.t.cfg.Rules.Floor(u.Time()) != d.Time || from > broken {
 		from = l.min()

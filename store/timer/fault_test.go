@@ -78,3 +78,20 @@ func TestDiskFaultsLoseNothing(t *testing.T) {
 		}
 	}
 }
+
+// A slot between the limit and twice the limit refuses the more often the fuller it is.
+func TestRejects(t *testing.T) {
+	share := func(num int64) (n int) {
+		for roll := range int64(1000) {
+			if Rejects(num, 100, roll) {
+				n++
+			}
+		}
+		return n
+	}
+	for num, want := range map[int64][2]int{0: {0, 0}, 100: {0, 0}, 101: {5, 15}, 150: {490, 510}, 199: {980, 1000}, 200: {1000, 1000}, 1 << 40: {1000, 1000}} {
+		if n := share(num); n < want[0] || n > want[1] {
+			t.Errorf("%d messages in a slot for 100: %d of 1000 are refused, want %v", num, n, want)
+		}
+	}
+}

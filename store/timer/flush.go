@@ -68,6 +68,12 @@ func (t *Timer) settled(s *step, sum uint32, durable bool) error {
 	if _, err := t.progF.WriteAt(s.progress.bytes(), durableAt); err != nil { // nothing closes it: a flush runs
 		return fmt.Errorf("cannot note progress of timer: %w", err)
 	}
+	if s.orderly {
+		r := rest{s.num, sum}
+		if _, err := t.progF.WriteAt(r.bytes(), restAt); err != nil {
+			return fmt.Errorf("cannot note progress of timer: %w", err)
+		}
+	}
 	return t.progF.Sync()
 }
 
@@ -95,6 +101,7 @@ func (t *Timer) Flush(nowMs int64, orderly bool, flushLog func(need int64) error
 type step struct {
 	progress
 	turned, orderly bool
+	num             int64   // messages in the wheel
 	starts          []int64 // of the timer log, unsynced
 	names           bool
 	logKnown        int64 // position up to which a start need not read the timer log
@@ -110,7 +117,7 @@ func (t *Timer) flushAll(nowMs int64, orderly bool, flushLog func(need int64) er
 		return nil // closed
 	}
 	t.mu.Lock()
-	s := step{progress: t.progress(), turned: t.turned, orderly: orderly, nowMs: nowMs}
+	s := step{progress: t.progress(), turned: t.turned, orderly: orderly, num: t.wheel.Num(), nowMs: nowMs}
 	s.starts, s.names = t.log.takeUnsynced()
 	if s.logKnown = s.logEnd; t.known != nil {
 		s.logKnown = min(s.logKnown, t.knownPos) // a start has to find them again

@@ -41,7 +41,7 @@ func Open(cfg Config, o Origin) (*Timer, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	t := &Timer{cfg: cfg, slotPos: NoPos, snapMs: o.NowMs}
+	t := &Timer{cfg: cfg, slotPos: NoPos, snapMs: o.NowMs, each: o.Each, queueMin: o.QueueMin}
 	if err := t.load(o); err != nil {
 		return nil, errors.Join(err, t.abandon())
 	}
@@ -96,9 +96,17 @@ func (t *Timer) load(o Origin) error {
 	if err != nil {
 		return err
 	}
+	if err := t.loadMetrics(); err != nil {
+		return err
+	}
+	usable = t.plausible(usable && known)
 	// 3. The log behind it.
 	if err := t.replay(from, usable, known, o); err != nil {
 		return err
+	}
+	if known && t.log.end < ckpt.LogFlushed {
+		t.find("the timer log ends at %d, %d of it were durable", t.log.end, ckpt.LogFlushed)
+		t.damaged = true
 	}
 	// 4. Nothing points to where the commit log is not.
 	if err := t.clip(o.LogEnd); err != nil {
@@ -108,10 +116,11 @@ func (t *Timer) load(o Origin) error {
 	if err := t.settleOffset(known, o); err != nil {
 		return err
 	}
-	if err := t.metrics.load(fsys, root); err != nil {
+	// 6. What is still missing comes from the topic.
+	t.saved = t.metrics.version
+	if err := t.repair(o); err != nil {
 		return err
 	}
-	t.saved = t.metrics.version
 	return t.openFor()
 }
 
@@ -148,8 +157,8 @@ func (t *Timer) renote() error {
 	var err error
 	if t.turned {
 		_, err = t.progF.WriteAt(make([]byte, progressBytes), 0)
-	} else {
-		err = t.writeProgress(durableAt, notedAt)
+	} else if err = t.writeProgress(durableAt, notedAt); err == nil {
+		_, err = t.progF.WriteAt(make([]byte, restSize), restAt)
 	}
 	if err == nil {
 		err = t.progF.Sync()
@@ -165,6 +174,9 @@ func (t *Timer) readProgress(logEnd int64) (*progress, error) {
 	b, err := readHead(t.cfg.FS, progressPath(t.cfg.Root), progressBytes)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read timer progress: %w", err)
+	}
+	if r, ok := decodeRest(b[min(restAt, len(b)):]); ok && r.with == t.ckpt.sum() {
+		t.rest = &r
 	}
 	var best *progress
 	for _, at := range []int{durableAt, notedAt} {
@@ -280,6 +292,22 @@ func (t *Timer) loadWheel(flushed int64) (from int64, usable bool, err error) {
 	return flushed, usable, nil
 }
 
+// plausible reports whether the slots that were read may be all there are: each in its place, and as many messages as at the
+// orderly end before. If not, they are built from the timer log.
+func (t *Timer) plausible(usable bool) bool {
+	switch {
+	case !usable:
+		return false
+	case t.misplaced > 0:
+		t.find("%d slots of the timer wheel lie where they cannot; it is built from the timer log", t.misplaced)
+		return false
+	case t.rest != nil && t.rest.num != t.wheel.Num():
+		t.find("the timer wheel holds %d messages where it held %d; it is built from the timer log", t.wheel.Num(), t.rest.num)
+		return false
+	}
+	return true
+}
+
 // loadSlots reads the slots that wait from one file. ok is false when the file is missing or not one; a wheel that was
 // never written is one.
 func (t *Timer) loadSlots(path string, foreign map[int64]int) (ok bool, err error) {
@@ -342,7 +370,11 @@ func eachPage(f vfs.File, call func(off int64, b []byte)) error {
 func (t *Timer) loadSlot(i int, s Slot, foreign map[int64]int) {
 	r := t.cfg.Rules
 	read := r.Tick(t.read)
-	if s.Tick < 0 || index(s.Tick) != i || s.Last < 0 {
+	if s.Tick < 0 || s.Last < 0 {
+		return
+	}
+	if index(s.Tick) != i {
+		t.misplaced++
 		return
 	}
 	if s.Tick < read || s.Tick >= read+Slots { // after a step of the clock they may be far ahead
@@ -467,6 +499,7 @@ func (t *Timer) dropBeyond() error {
 		return nil
 	}
 	t.find("%d slots of the timer wheel point behind the end of the timer log at %d; they are built again", len(ticks), t.log.end)
+	t.damaged = true
 	for tick := range ticks {
 		t.wheel.Erase(tick)
 	}

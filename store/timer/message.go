@@ -68,6 +68,13 @@ func ReadWaiting(rec message.View) (Waiting, error) {
 	return w, nil
 }
 
+// Kept is the message as recovery needs it. It has memory of its own.
+func (w *Waiting) Kept(phys int64, size int32) Kept {
+	return Kept{Key: string(w.Key), Rolls: w.rolls, Item: Item{
+		Phys: phys, Size: size, Out: w.Out, Topic: string(w.Topic), TopicHash: message.JavaHash(w.Topic), Delete: w.Cancels != nil,
+	}}
+}
+
 // Fits reports whether a unit can be the record's. After the commit log was cut and written anew, a unit may point to
 // another message, which must not come out early.
 func (w *Waiting) Fits(u *Unit, r Rules) bool {

@@ -47,7 +47,8 @@ func ParseMetrics(b []byte) (Metrics, error) {
 // message: what is told to others is never below zero.
 type metrics struct {
 	m       Metrics
-	version int64 // of the content, for whoever saves it
+	version int64           // of the content, for whoever saves it
+	gone    map[string]bool // deleted topics that messages wait for
 }
 
 func (x *metrics) add(topic string, by, nowMs int64) {
@@ -60,6 +61,10 @@ func (x *metrics) add(topic string, by, nowMs int64) {
 	e := x.m.Topics[topic]
 	e.Count, e.TimeStamp = e.Count+by, nowMs
 	x.m.Topics[topic] = e
+	if e.Count == 0 && x.gone[topic] {
+		delete(x.m.Topics, topic)
+		delete(x.gone, topic)
+	}
 	x.m.Version.Counter++
 	x.m.Version.Timestamp = nowMs
 	x.version++
@@ -99,14 +104,22 @@ func (t *Timer) Metrics() Metrics {
 	return t.metrics.shown()
 }
 
-// ForgetTopic drops the count of a deleted topic.
+// ForgetTopic takes a deleted topic out of the counts, when the last message that waits for it has been delivered.
 func (t *Timer) ForgetTopic(topic string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, ok := t.metrics.m.Topics[topic]; ok {
+	e, ok := t.metrics.m.Topics[topic]
+	switch {
+	case !ok:
+	case e.Count == 0:
 		delete(t.metrics.m.Topics, topic)
 		t.metrics.version++
 		t.changed = true
+	default:
+		if t.metrics.gone == nil {
+			t.metrics.gone = map[string]bool{}
+		}
+		t.metrics.gone[topic] = true
 	}
 }
 

@@ -176,6 +176,9 @@ func (w *world) work(stop int) {
 		if w.slot(d, &stop) {
 			return
 		}
+		for range d.Cancels { // a cancellation counts one less while it waits
+			w.tm.Count("T", 1, w.now)
+		}
 		w.tm.Passed(slot, w.needed)
 		w.note()
 		w.takeUp() // what rolled
@@ -205,8 +208,12 @@ func (w *world) slot(d *DueSlot, stop *int) bool {
 				w.t.Fatalf("no message at %d", e.Phys)
 			case e.Rolls():
 				w.roll(i)
+				w.tm.Count("T", -1, w.now) // it is counted when it is taken up again
 			case !gone[w.log[i].key]:
 				w.deliver(i)
+				w.tm.Count("T", -1, w.now)
+			default:
+				w.tm.Count("T", -1, w.now)
 			}
 			w.tm.Delivered(d.Time, e.Pos, w.needed)
 			w.note()

@@ -67,5 +67,5 @@ func Rejects(num, limit int64, roll int64) bool {
 	case num >= 2*limit:
 		return true
 	}
-	return float64(roll) > float64(1000*(num-limit))/(float64(limit)+0.1)
+	return float64(roll) < float64(1000*(num-limit))/(float64(limit)+0.1)
 }

@@ -34,6 +34,11 @@ type Origin struct {
 	PhysAt func(queueOffset int64) (int64, error)
 	// OffsetOf is the offset in the timer topic of the message at a position; ok is false when there is none.
 	OffsetOf func(phys int64) (offset int64, ok bool)
+	// Each calls f with the messages of the timer topic from one offset to another that can be read; f's error ends it. It is
+	// needed when files of the timer are damaged, and by Refind. It may be nil.
+	Each func(from, to int64, f func(Kept) error) error
+	// TopicOf is the name of the topic with a Java hash. It may be nil.
+	TopicOf func(hash int32) (name string, ok bool)
 }
 
 // Item is a message of the timer topic that is to wait.
@@ -87,6 +92,13 @@ type Timer struct {
 	snapMs   int64
 	saved    int64 // version of the metrics that was saved
 	found    []string
+
+	each      func(from, to int64, f func(Kept) error) error
+	queueMin  int64 // of the topic at the start
+	damaged   bool  // units or slots that were durable are gone
+	uncounted bool  // the metrics could not be used
+	misplaced int   // slots of the wheel's file that lie where they cannot
+	rest      *rest // of the orderly end before
 }
 
 // undo is how a slot was before a batch.
