@@ -82,6 +82,21 @@ type planKind struct {
 func planKinds() map[string]planKind {
 	return map[string]planKind{
 		kindTopic: {replanTopic, undoTopic},
+
+		kindGroup: groupCells.planKind(),
+		kindMode:  modeCells.planKind(),
+
+		kindBrokerConfig:     brokerConfigCells.planKind(),
+		kindNameServerConfig: nameServerConfigCells.planKind(),
+		kindControllerConfig: controllerConfigCells.planKind(),
+
+		kindKV:       kvCells.planKind(),
+		kindWritable: writableCells.planKind(),
+		kindCold:     coldCells.planKind(),
+		kindUser:     userCells.planKind(),
+		kindPolicy:   policyCells.planKind(),
+		kindTopics:   topicCells.planKind(),
+		kindAct:      {replanAct, nil},
 	}
 }
 

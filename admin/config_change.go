@@ -1,0 +1,231 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"mqx/remoting"
+)
+
+// Kinds of plans that change configurations.
+const (
+	kindBrokerConfig     = "broker-config"
+	kindNameServerConfig = "nameserver-config"
+	kindControllerConfig = "controller-config"
+)
+
+// When the value of a key is in force.
+const (
+	ActiveNow     = "now"
+	ActiveRestart = "after restart"
+)
+
+// ConfigValue is the value of a key at a server.
+type ConfigValue struct {
+	Value string `json:"value" yaml:"value"`
+	// Active is ActiveNow or ActiveRestart: what the server says of a change, else
+	// what is known of the key on Apache's servers; "" where nobody knows.
+	Active string `json:"active,omitempty" yaml:"active,omitempty"`
+	// Saved is where the server says that it has written the value down.
+	Saved string `json:"saved,omitempty" yaml:"saved,omitempty"`
+}
+
+// String is the value, and when it is in force.
+func (v ConfigValue) String() string {
+	var more []string
+	switch v.Active {
+	case ActiveNow:
+		more = append(more, "active now")
+	case ActiveRestart:
+		more = append(more, "active after restart")
+	}
+	if v.Saved != "" {
+		more = append(more, "saved in "+v.Saved)
+	}
+	text := v.Value
+	if text == "" {
+		text = `""`
+	}
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, ", ") + ")"
+	}
+	return text
+}
+
+var (
+	brokerConfigCells     = configCells(kindBrokerConfig, remoting.ReqGetBrokerConfig, remoting.ReqUpdateBrokerConfig)
+	nameServerConfigCells = configCells(kindNameServerConfig, remoting.ReqGetNamesrvConfig, remoting.ReqUpdateNamesrvConfig)
+	controllerConfigCells = configCells(kindControllerConfig, remoting.ReqGetControllerConfig, remoting.ReqUpdateControllerConfig)
+)
+
+func configCells(kind string, get, update int32) *cellKind[ConfigValue] {
+	return &cellKind[ConfigValue]{
+		kind: kind, what: "key",
+		same:  func(a, b ConfigValue) bool { return a.Value == b.Value },
+		carry: func(from, to *ConfigValue) { to.Active, to.Saved = from.Active, from.Saved },
+		read: func(ctx context.Context, c *Client, at Broker, parts []string) (map[string]ConfigValue, error) {
+			resp, err := c.ask(ctx, at.Addr, remoting.NewRequest(get, nil))
+			if err != nil {
+				return nil, err
+			}
+			values, out := propertyLines(resp.Body), map[string]ConfigValue{}
+			for _, key := range parts {
+				v, ok := values[key]
+				if !ok {
+					// A server leaves out what it does not know, and would take a value
+					// for it without a word.
+					return nil, &NotFoundError{Kind: "key", Name: key, Known: nearKeys(key, values)}
+				}
+				out[key] = ConfigValue{Value: v}
+			}
+			return out, nil
+		},
+		write: func(ctx context.Context, c *Client, w cellWrite[ConfigValue]) error {
+			req := remoting.NewRequest(update, nil)
+			req.Body = []byte(propertyLine(w.Part, w.Is.Value))
+			resp, err := c.ask(ctx, w.At.Addr, req)
+			if err != nil {
+				return err
+			}
+			if active, saved, ok := readUpdateRemark(resp.Remark); ok {
+				w.Is.Active, w.Is.Saved = active, saved
+			}
+			return nil
+		},
+		warn: func(_, is *ConfigValue) string {
+			if is != nil && is.Active == "" {
+				return "the server does not say whether it is active now or after a restart"
+			}
+			return ""
+		},
+	}
+}
+
+// propertyLine is a line of a request that changes a configuration. Apache's servers
+// read it as java.util.Properties does, mqx's as a configuration file: a backslash
+// escapes.
+func propertyLine(key, value string) string {
+	return key + "=" + strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`).Replace(value) + "\n"
+}
+
+// readUpdateRemark reads what an mqx server says of a change: "active now: a; after
+// restart: b; saved in FILE". Apache's servers say nothing.
+func readUpdateRemark(remark string) (active, saved string, ok bool) {
+	for part := range strings.SplitSeq(remark, "; ") {
+		switch {
+		case strings.HasPrefix(part, "active now: "):
+			active, ok = ActiveNow, true
+		case strings.HasPrefix(part, "after restart: "), strings.HasPrefix(part, "after a restart: "):
+			active, ok = ActiveRestart, true
+		case strings.HasPrefix(part, "saved in "):
+			saved = strings.TrimPrefix(part, "saved in ")
+		}
+	}
+	return active, saved, ok
+}
+
+// nearKeys are keys that look like one, for the error that it is not there.
+func nearKeys(key string, values map[string]string) []string {
+	low := strings.ToLower(key)
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		l := strings.ToLower(k)
+		if l == low || len(low) > 3 && (strings.Contains(l, low) || strings.Contains(low, l) || strings.HasPrefix(l, low[:len(low)/2+1])) {
+			out = append(out, k)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(distance(a, key), distance(b, key)) })
+	return out[:min(len(out), maxKnown)]
+}
+
+// distance is how many letters differ, roughly: by length and common prefix.
+func distance(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return max(len(a), len(b)) - n
+}
+
+// ConfigPlace says whose configuration is changed. One of its fields is set; of
+// brokers, replicas too are changed when All is set.
+type ConfigPlace struct {
+	Brokers     *Target
+	All         bool
+	NameServers bool
+	Controllers []string
+}
+
+// PlanConfig plans to set keys of the configuration of servers. Only these keys are
+// changed. A key that a server does not have is a *NotFoundError in Missing.
+func (c *Client) PlanConfig(ctx context.Context, at ConfigPlace, values map[string]string) (Plan, error) {
+	keys := slices.Sorted(maps.Keys(values))
+	kind, where, whose := brokerConfigCells, place{Masters: at.Brokers}, "brokers"
+	switch {
+	case at.NameServers:
+		kind, where, whose = nameServerConfigCells, place{NameServers: true}, "name servers"
+	case len(at.Controllers) > 0:
+		kind, where, whose = controllerConfigCells, place{Addrs: at.Controllers}, "controllers"
+	case at.Brokers == nil:
+		return nil, fmt.Errorf("cannot plan a change of configuration: no server is named")
+	case at.All:
+		where = place{Brokers: at.Brokers}
+	}
+	object := strings.Join(keys, ",")
+	return kind.plan(ctx, c, where, object, fmt.Sprintf("set %s of %s", strings.Join(keys, ", "), whose), wanted[ConfigValue]{
+		parts: keys,
+		make: func(_ Broker, key string, was *ConfigValue) (*ConfigValue, error) {
+			return &ConfigValue{Value: values[key], Active: knownActive(key)}, nil
+		},
+	})
+}
+
+// knownActive is when a change of a key is in force on Apache's servers, "" where that
+// is not known here. Servers of mqx say it themselves.
+func knownActive(key string) string {
+	for _, part := range restartParts {
+		if strings.Contains(strings.ToLower(key), part) {
+			return ActiveRestart
+		}
+	}
+	if liveApacheKeys[key] {
+		return ActiveNow
+	}
+	return ""
+}
+
+// restartParts are parts of the names, in lower case, of keys that Apache's servers
+// read only when they start: sizes of pools and files, addresses, paths, names.
+var restartParts = []string{
+	"threadpoolnums", "threadnums", "queuecapacity", "storepath", "listenport", "brokerip", "mappedfilesize", "brokername", "brokerid",
+	"brokerclustername", "brokerrole", "storetype", "enabledleger", "enablecontrollermode", "bindaddress", "selectorthread", "workerthread",
+	"socketbacklog", "useepoll", "rocketmqhome", "configpath", "timerwheelenable", "transientstorepool", "warmmapedfile", "metricsexporter",
+	"aclenable", "authenticationenabled", "authorizationenabled", "enableconsumequeueext", "containerconfig", "peers", "controllertype",
+	"timerprecision", "timerroll", "timerwheel", "flushdisktype", "maxhashslot", "maxindexnum", "kvconfig", "configstorepath",
+}
+
+// liveApacheKeys are keys that Apache's brokers and name servers read each time.
+var liveApacheKeys = func() map[string]bool {
+	out := map[string]bool{}
+	for _, k := range strings.Fields(`
+		accessMessageInMemoryMaxRatio autoCreateSubscriptionGroup autoCreateTopicEnable brokerFastFailureEnable brokerPermission cleanFileForciblyEnable
+		clientManagerThreadPoolQueueCapacity commercialBaseCount compressedRegister deleteCommitLogFilesInterval deleteConsumeQueueFilesInterval deleteFileBatchMax
+		deleteTopicWithBrokerRegistration deleteWhen destroyMapedFileIntervalForcibly disableConsumeIfConsumerReadSlowly diskFallRecorded diskMaxUsedSpaceRatio
+		duplicationEnable enableCreateSysGroup enableRetryTopicV2 enableSplitRegistration fetchNamesrvAddrByAddressServer fileReservedTime filterDataCleanTimeSpan
+		flushCommitLogLeastPages flushCommitLogThoroughInterval flushCommitLogTimed flushConsumeQueueLeastPages flushConsumeQueueThoroughInterval flushIntervalCommitLog
+		flushIntervalConsumeQueue forceRegister highSpeedMode litePullMessageEnable longPollingEnable maxMessageSize maxTransferBytesOnMessageInDisk
+		maxTransferBytesOnMessageInMemory maxTransferCountOnMessageInDisk maxTransferCountOnMessageInMemory messageIndexEnable messageIndexSafe
+		notifyConsumerIdsChangedEnable offsetCheckInSlave osPageCacheBusyTimeOutMills popPollingSize redeleteHangedFileInterval registerBrokerTimeoutMills
+		rejectTransactionMessage shortPollingTimeMills slaveReadEnable startAcceptSendRequestTimeStamp storeReplyMessageEnable syncFlushTimeout traceOn
+		transactionCheckInterval transactionCheckMax transactionTimeOut transferMsgByHeap useTLS validateSystemTopicWhenUpdateTopic waitTimeMillsInAckQueue
+		waitTimeMillsInHeartbeatQueue waitTimeMillsInPullQueue waitTimeMillsInSendQueue waitTimeMillsInTransactionQueue warmMapedFileEnable
+		clusterTest enableAllTopicList enableTopicList orderMessageEnable returnOrderTopicConfigToBroker scanNotActiveBrokerInterval supportActingMaster
+		deleteTopicWithBrokerRegistration notifyMinBrokerIdChanged minBrokerIdChanged enableElectUncleanMaster isProcessReadEvent`) {
+		out[k] = true
+	}
+	return out
+}()
