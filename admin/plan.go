@@ -97,6 +97,9 @@ func planKinds() map[string]planKind {
 		kindPolicy:   policyCells.planKind(),
 		kindTopics:   topicCells.planKind(),
 		kindAct:      {replanAct, nil},
+
+		kindOffset:        {replanOffset, undoOffset},
+		kindOffsetRemoval: {replanOffsetRemoval, undoOffsetRemoval},
 	}
 }
 

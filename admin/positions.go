@@ -25,7 +25,9 @@ func (q QueueID) compare(o QueueID) int {
 }
 
 // String is the name in the order of a path.
-func (q QueueID) String() string { return fmt.Sprintf("queue %d of topic %s on %s", q.QueueID, q.Topic, q.Broker) }
+func (q QueueID) String() string {
+	return fmt.Sprintf("queue %d of topic %s on %s", q.QueueID, q.Topic, q.Broker)
+}
 
 // queueRange is what a queue holds: [min, max). The minimum is not always asked for.
 type queueRange struct {

@@ -92,12 +92,13 @@ func (a *assigned) taken(h *handOff) {
 	}
 }
 
-// reset goes on from another offset and forgets what was pulled.
+// reset goes on from another offset and forgets what was pulled. What the broker has is
+// not known any more: a member that comes back to where it was commits that again.
 func (a *assigned) reset(offset int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.mu.epoch++
-	a.mu.pullAt, a.mu.done = offset, offset
+	a.mu.pullAt, a.mu.done, a.mu.stored = offset, offset, -1
 	a.mu.waiting, a.mu.bytes = 0, 0
 	close(a.mu.room)
 	a.mu.room = make(chan struct{})

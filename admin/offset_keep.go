@@ -1,0 +1,68 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mqx/message"
+	"mqx/remoting"
+)
+
+// keepBatch is the number of queue units asked for at a time.
+const keepBatch = 500
+
+// keepSkipped copies the messages that a step skips into the dead letters of the group,
+// as a member would that gives one up: the broker makes the copy, with the marks of a
+// dead letter. The count of dead letters is compared.
+func (c *Client) keepSkipped(ctx context.Context, b Broker, group string, s *offsetStep) error {
+	want := s.toKeep()
+	if want == 0 {
+		return nil
+	}
+	dead := message.DLQTopicPrefix + group
+	before, err := c.countOf(ctx, b.Addr, dead)
+	if err != nil {
+		return fmt.Errorf("cannot count the dead letters of group %q: %w", group, err)
+	}
+	var sent int64
+	for at := s.From; at < s.Move.Offset; {
+		body, err := askBody[remoting.QueryConsumeQueueBody](ctx, c, b.Addr, remoting.NewRequest(remoting.ReqQueryConsumeQueue,
+			&remoting.QueryConsumeQueueHeader{Topic: s.Topic, QueueID: s.QueueID.QueueID, Index: at, Count: int32(min(keepBatch, s.Move.Offset-at))}))
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", s.QueueID, err)
+		}
+		if len(body.QueueData) == 0 {
+			return fmt.Errorf("cannot keep what is skipped: %s ends at %d", s.QueueID, at)
+		}
+		err = several(perBroker, body.QueueData[:min(int64(len(body.QueueData)), s.Move.Offset-at)], func(u remoting.ConsumeQueueData) error {
+			_, err := c.ask(ctx, b.Addr, remoting.NewRequest(remoting.ReqConsumerSendMsgBack, &remoting.ConsumerSendMsgBackHeader{
+				Offset: u.PhysicOffset, Group: group, DelayLevel: -1, OriginTopic: s.Topic,
+			}))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("cannot copy messages of %s into %s: %w", s.QueueID, dead, err)
+		}
+		n := min(int64(len(body.QueueData)), s.Move.Offset-at)
+		at, sent = at+n, sent+n
+	}
+	after, err := c.countOf(ctx, b.Addr, dead)
+	if err != nil {
+		return fmt.Errorf("cannot count the dead letters of group %q: %w", group, err)
+	}
+	if sent != want || after-before < want {
+		return errors.New("cannot see what was kept: " + fmt.Sprintf("%d messages of %s are skipped, %d came into %s", want, s.QueueID, after-before, dead))
+	}
+	return nil
+}
+
+// countOf is how many messages ever came into a topic at a broker; 0 for no topic.
+func (c *Client) countOf(ctx context.Context, addr, topic string) (int64, error) {
+	ranges, _, err := c.ranges(ctx, addr, topic)
+	var n int64
+	for _, r := range ranges {
+		n += r.max.Value
+	}
+	return n, err
+}
