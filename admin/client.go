@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -151,16 +150,7 @@ func (c *Client) Cluster(ctx context.Context) ([]Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Broker
-	for _, cluster := range slices.Sorted(maps.Keys(info.ClusterAddrTable)) {
-		for _, name := range slices.Sorted(slices.Values(info.ClusterAddrTable[cluster])) {
-			addrs := info.BrokerAddrTable[name].BrokerAddrs
-			for _, id := range slices.Sorted(maps.Keys(addrs)) {
-				out = append(out, Broker{Cluster: cluster, Name: name, ID: id, Addr: addrs[id]})
-			}
-		}
-	}
-	return out, nil
+	return brokersOf(info), nil
 }
 
 // clusterInfo lists the brokers. A name server without a single one may have been

@@ -55,3 +55,37 @@ type LiteClientInfo struct {
 	LiteTopicSet    []string `json:"liteTopicSet"`
 	ParentTopic     string   `json:"parentTopic"`
 }
+
+// ClientGroup is a client of a group.
+type ClientGroup struct {
+	ClientID string `json:"clientId"`
+	Group    string `json:"group"`
+}
+
+// LiteTopicInfo is the answer to GET_LITE_TOPIC_INFO.
+type LiteTopicInfo struct {
+	LiteTopic        string        `json:"liteTopic"`
+	ParentTopic      string        `json:"parentTopic"`
+	ShardingToBroker bool          `json:"shardingToBroker"`
+	Subscriber       []ClientGroup `json:"subscriber"`
+	TopicOffset      *TopicOffset  `json:"topicOffset"`
+}
+
+// LiteGroupInfo is the answer to GET_LITE_GROUP_INFO. Times are ms.
+type LiteGroupInfo struct {
+	EarliestUnconsumedTimestamp int64          `json:"earliestUnconsumedTimestamp"`
+	Group                       string         `json:"group"`
+	LagCountTopK                []LiteLag      `json:"lagCountTopK"`
+	LagTimestampTopK            []LiteLag      `json:"lagTimestampTopK"`
+	LiteTopic                   string         `json:"liteTopic,omitempty"`
+	LiteTopicOffsetWrapper      *OffsetWrapper `json:"liteTopicOffsetWrapper"`
+	ParentTopic                 string         `json:"parentTopic"`
+	TotalLagCount               int64          `json:"totalLagCount"`
+}
+
+// LiteLag is how far a group is behind in one lite topic.
+type LiteLag struct {
+	EarliestUnconsumedTimestamp int64  `json:"earliestUnconsumedTimestamp"`
+	LagCount                    int64  `json:"lagCount"`
+	LiteTopic                   string `json:"liteTopic"`
+}

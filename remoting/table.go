@@ -219,9 +219,9 @@ var defs = []Def{
 	{Code: ReqNotifyUnsubscribeLite, Name: "NOTIFY_UNSUBSCRIBE_LITE", Peer: "client", Request: typ[NotifyUnsubscribeLiteHeader]()},
 	{Code: ReqGetBrokerLiteInfo, Name: "GET_BROKER_LITE_INFO", Peer: "broker", ResponseBody: typ[BrokerLiteInfo]()},
 	{Code: ReqGetParentTopicInfo, Name: "GET_PARENT_TOPIC_INFO", Peer: "broker", Request: typ[GetParentTopicInfoHeader](), ResponseBody: typ[ParentTopicInfo]()},
-	{Code: ReqGetLiteTopicInfo, Name: "GET_LITE_TOPIC_INFO", Peer: "broker", Request: typ[GetLiteTopicInfoHeader]()},
+	{Code: ReqGetLiteTopicInfo, Name: "GET_LITE_TOPIC_INFO", Peer: "broker", Request: typ[GetLiteTopicInfoHeader](), ResponseBody: typ[LiteTopicInfo]()},
 	{Code: ReqGetLiteClientInfo, Name: "GET_LITE_CLIENT_INFO", Peer: "broker", Request: typ[GetLiteClientInfoHeader](), ResponseBody: typ[LiteClientInfo]()},
-	{Code: ReqGetLiteGroupInfo, Name: "GET_LITE_GROUP_INFO", Peer: "broker", Request: typ[GetLiteGroupInfoHeader]()},
+	{Code: ReqGetLiteGroupInfo, Name: "GET_LITE_GROUP_INFO", Peer: "broker", Request: typ[GetLiteGroupInfoHeader](), ResponseBody: typ[LiteGroupInfo]()},
 	{Code: ReqTriggerLiteDispatch, Name: "TRIGGER_LITE_DISPATCH", Peer: "broker", Request: typ[TriggerLiteDispatchHeader]()},
 	{Code: ReqBatchAckMessage, Name: "BATCH_ACK_MESSAGE", Peer: "broker", RequestBody: typ[BatchAckBody]()},
 }
