@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -215,69 +214,4 @@ func compareTexts(a, b []string, last int) int {
 		return d
 	}
 	return last
-}
-
-// QueueUnits is the answer of QueryQueue: units of a consume queue and its range.
-type QueueUnits struct {
-	Broker
-	remoting.QueryConsumeQueueBody
-}
-
-// QueryQueue reads count units of a consume queue from an offset on one broker
-// (QUERY_CONSUME_QUEUE); an empty broker takes the first of the topic's route. With a
-// group, what it subscribes to is in the answer and each unit says whether it matches.
-func (c *Client) QueryQueue(ctx context.Context, broker string, h remoting.QueryConsumeQueueHeader) (*QueueUnits, error) {
-	b, err := c.topicBroker(ctx, h.Topic, broker)
-	if err != nil {
-		return nil, err
-	}
-	body, err := askBody[remoting.QueryConsumeQueueBody](ctx, c, b.Addr, remoting.NewRequest(remoting.ReqQueryConsumeQueue, &h))
-	if err != nil {
-		return nil, err
-	}
-	return &QueueUnits{b, *body}, nil
-}
-
-// topicBroker is one broker of a topic, by name or address; empty takes the first.
-func (c *Client) topicBroker(ctx context.Context, topic, broker string) (Broker, error) {
-	if broker != "" {
-		found, err := c.primaries(ctx, Target{Broker: broker})
-		if err != nil {
-			return Broker{}, err
-		}
-		return found[0], nil
-	}
-	brokers, err := c.topicBrokers(ctx, topic)
-	if err != nil {
-		return Broker{}, err
-	}
-	if len(brokers) == 0 {
-		return Broker{}, fmt.Errorf("the route of topic %q shows no broker", topic)
-	}
-	slices.SortFunc(brokers, compareBrokers)
-	return brokers[0], nil
-}
-
-// RocksDBCheck is a broker's answer to a comparison of its consume queues in files and
-// in RocksDB, which then runs in the broker and is told in its log.
-type RocksDBCheck struct {
-	Broker
-	Status int32  // 0 done and alike, 1 differs, 2 under way, 3 failed
-	Result string // in words
-}
-
-// CheckRocksDB asks the brokers of t to compare (CHECK_ROCKSDB_CQ_WRITE_PROGRESS): of one
-// topic or, where it is empty, of all; messages stored since from.
-func (c *Client) CheckRocksDB(ctx context.Context, t Target, topic string, from time.Time) ([]RocksDBCheck, []TargetError, error) {
-	return fromBrokers(ctx, c, t, false, func(b Broker) (RocksDBCheck, error) {
-		r, err := askBody[struct {
-			CheckStatus int32  `json:"checkStatus"`
-			CheckResult string `json:"checkResult"`
-		}](ctx, c, b.Addr, remoting.NewRequest(remoting.ReqCheckRocksDBCQWriteProgress,
-			&remoting.CheckRocksDBCQWriteProgressHeader{Topic: topic, CheckStoreTime: from.UnixMilli()}))
-		if err != nil {
-			return RocksDBCheck{}, err
-		}
-		return RocksDBCheck{b, r.CheckStatus, r.CheckResult}, nil
-	})
 }

@@ -97,8 +97,8 @@ func (c *Client) CheckTopic(ctx context.Context, topic string, o CheckOptions) (
 
 func (c *Client) checkPlaces(ctx context.Context, places []SendCheck, o CheckOptions) (_ []SendCheck, err error) {
 	p, err := client.NewProducer(client.ProducerConfig{
-		Config:  client.Config{NameServers: c.cfg.NameServers, Credentials: c.cfg.Credentials, TLS: c.cfg.TLS, Logger: c.cfg.Logger},
-		Group:   "mqx_check", Retries: new(int), CompressOver: -1, // each send is one send, of the size that was asked for
+		Config: client.Config{NameServers: c.cfg.NameServers, Credentials: c.cfg.Credentials, TLS: c.cfg.TLS, Logger: c.cfg.Logger},
+		Group:  "mqx_check", Retries: new(int), CompressOver: -1, // each send is one send, of the size that was asked for
 	})
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (c *Client) checkPlaces(ctx context.Context, places []SendCheck, o CheckOpt
 		}
 	}()
 	var mu sync.Mutex
-	_ = parallel(c.cfg.Parallel, indices(places), func(i int) error {
+	_ = several(c.cfg.Parallel, indices(places), func(i int) error {
 		c.checkPlace(ctx, p, &places[i], o, &mu)
 		return nil
 	})

@@ -171,8 +171,8 @@ func (c *Client) reportOf(ctx context.Context, b Broker, own map[string]bool) (*
 		tps *float64
 		day *int64
 	}{
-		message.TopicHalf: {&q.TPS.TransIn, &q.OneDay.TransIn},
-		message.TopicSchedule:  {&q.TPS.ScheduleIn, &q.OneDay.ScheduleIn},
+		message.TopicHalf:     {&q.TPS.TransIn, &q.OneDay.TransIn},
+		message.TopicSchedule: {&q.TPS.ScheduleIn, &q.OneDay.ScheduleIn},
 	} {
 		d, err := c.stat(ctx, b.Addr, StatTopicPut, topic)
 		if err != nil {
@@ -211,7 +211,7 @@ func (c *Client) countOn(ctx context.Context, b Broker, own map[string]bool, r *
 	r.Quota.Groups = len(names)
 	var mu sync.Mutex
 	r.Version.Clients = []string{}
-	err = parallel(perBroker, names, func(name string) error {
+	err = several(perBroker, names, func(name string) error {
 		conns, err := c.connections(ctx, b.Addr, name)
 		if err != nil || conns == nil {
 			return err

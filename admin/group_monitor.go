@@ -46,7 +46,7 @@ func (c *Client) MonitorGroups(ctx context.Context, o StatusOptions) ([]GroupHea
 				names = append(names, name)
 			}
 		}
-		return parallel(perBroker, names, func(name string) error { return c.lagOn(ctx, b, name, lags, mu) })
+		return several(perBroker, names, func(name string) error { return c.lagOn(ctx, b, name, lags, mu) })
 	})
 	out := make([]GroupHealth, 0, len(lags))
 	for _, h := range lags {
@@ -54,7 +54,7 @@ func (c *Client) MonitorGroups(ctx context.Context, o StatusOptions) ([]GroupHea
 	}
 	slices.SortFunc(out, func(a, b GroupHealth) int { return strings.Compare(a.Group, b.Group) })
 	var mu sync.Mutex
-	_ = parallel(c.cfg.Parallel, indices(out), func(i int) error {
+	_ = several(c.cfg.Parallel, indices(out), func(i int) error {
 		status, err := c.GroupStatus(ctx, out[i].Group, o)
 		if err != nil {
 			out[i].Err = err

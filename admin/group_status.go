@@ -147,7 +147,7 @@ func (c *Client) hasGroup(ctx context.Context, addr, group string) (bool, error)
 // askMembers asks each member, through one of its brokers after the other until one
 // brings an answer.
 func (c *Client) askMembers(ctx context.Context, group string, members map[string]*MemberStatus, stack bool) {
-	_ = parallel(c.cfg.Parallel, slices.Sorted(maps.Keys(members)), func(id string) error {
+	_ = several(c.cfg.Parallel, slices.Sorted(maps.Keys(members)), func(id string) error {
 		m := members[id]
 		slices.SortFunc(m.Brokers, compareBrokers)
 		for _, b := range m.Brokers {

@@ -113,4 +113,3 @@ func (c *Client) leaderFirst(ctx context.Context, addrs []string) []string {
 	}
 	return addrs
 }
-

@@ -41,9 +41,6 @@ type InstancesOptions struct {
 	Queues bool
 }
 
-// perBroker is the number of requests under way to one broker.
-const perBroker = 16
-
 // ListInstances lists the clients that are connected to the brokers of a target:
 // consumers of every group that a broker knows, and producers.
 func (c *Client) ListInstances(ctx context.Context, o InstancesOptions) (*InstanceList, error) {
@@ -99,7 +96,7 @@ func (c *Client) instancesOn(ctx context.Context, b Broker, group string, f *ins
 		}
 		groups = slices.Sorted(maps.Keys(table))
 	}
-	failed := parallel(perBroker, groups, func(g string) error {
+	failed := several(perBroker, groups, func(g string) error {
 		conns, err := c.connections(ctx, b.Addr, g)
 		if err != nil || conns == nil {
 			return err
@@ -159,7 +156,7 @@ func (c *Client) producersOn(ctx context.Context, addr string) (map[string][]rem
 
 // askQueues asks every consumer for the queues it has.
 func (c *Client) askQueues(ctx context.Context, f *instances, group string) {
-	_ = parallel(c.cfg.Parallel, slices.Sorted(maps.Keys(f.byID)), func(id string) error {
+	_ = several(c.cfg.Parallel, slices.Sorted(maps.Keys(f.byID)), func(id string) error {
 		i := f.byID[id]
 		i.tidy()
 		for _, g := range i.Consumes {
@@ -254,27 +251,4 @@ func (c *Client) ProducerConnections(ctx context.Context, group, topic string) (
 		return nil, nil, &NotFoundError{Kind: "producer group", Name: group}
 	}
 	return all, errs, nil
-}
-
-// parallel calls f for every item, n at a time, and returns the first error there is.
-func parallel[T any](n int, items []T, f func(T) error) error {
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		first error
-		slots = make(chan struct{}, n)
-	)
-	for _, item := range items {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			if err := f(item); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				first = cmp.Or(first, err)
-			}
-		})
-	}
-	wg.Wait()
-	return first
 }

@@ -31,7 +31,7 @@ func (r *brokerLag) askMembers(ctx context.Context, groups []*groupAt) error {
 	}
 	r.mu.Unlock()
 	return several(perBroker, open, func(m memberOf) error {
-		info, err := r.c.runningInfo(ctx, r.b.Addr, m.group, m.client)
+		info, err := r.c.runningInfo(ctx, r.b.Addr, m.group, m.client, false)
 		if err != nil {
 			return nil //nolint:nilerr // a member that does not tell is marked, the broker has answered
 		}
@@ -40,12 +40,6 @@ func (r *brokerLag) askMembers(ctx context.Context, groups []*groupAt) error {
 		r.members[m.group][m.client].take(info)
 		return nil
 	})
-}
-
-// runningInfo asks a member, through a broker, what it is doing.
-func (c *Client) runningInfo(ctx context.Context, addr, group, client string) (*remoting.ConsumerRunningInfo, error) {
-	return askBody[remoting.ConsumerRunningInfo](ctx, c, addr, remoting.NewRequest(remoting.ReqGetConsumerRunningInfo,
-		&remoting.GetConsumerRunningInfoHeader{ConsumerGroup: group, ClientID: client}))
 }
 
 func (m *LagMember) take(info *remoting.ConsumerRunningInfo) {

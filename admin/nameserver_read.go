@@ -155,4 +155,3 @@ func brokersOf(info *remoting.ClusterInfo) []Broker {
 	slices.SortFunc(out, compareBrokers)
 	return out
 }
-

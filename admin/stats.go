@@ -72,7 +72,7 @@ func (c *Client) TopicRates(ctx context.Context, o StatsOptions) ([]TopicRate, [
 				}
 			}
 		}
-		return parallel(perBroker, topics, func(topic string) error { return c.ratesOn(ctx, b.Addr, topic, r) })
+		return several(perBroker, topics, func(topic string) error { return c.ratesOn(ctx, b.Addr, topic, r) })
 	})
 	return r.list(o.Active), errs, nil
 }

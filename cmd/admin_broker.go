@@ -19,11 +19,6 @@ func newBrokerAdminCmd(a *app) *cobra.Command {
 		newBrokerLsCmd(a), newBrokerGetCmd(a), newBrokerStatusCmd(a), newBrokerCheckCmd(a))
 }
 
-func newClusterCmd(a *app) *cobra.Command {
-	return asGroup(&cobra.Command{Use: "cluster", Aliases: []string{"clusters"}, Short: "Clusters that the name servers know"},
-		newClusterLsCmd(a), newClusterGetCmd(a), newClusterCheckCmd(a), newClusterExportCmd(a))
-}
-
 // inactive: a broker that does not say it is active is worth a look.
 func inactive(v any) render.Tone {
 	if on, ok := v.(bool); ok && !on {
@@ -63,21 +58,21 @@ var brokerListSchema = render.Schema{Kind: "BrokerList", Name: "broker", Fields:
 }}
 
 func brokerRow(s *admin.BrokerStatus) []any {
-	n := func(name string) any { return known(s.Int(name)) }
-	f := func(name string) any { return known(s.Float(name)) }
-	d := func(later, earlier string) any { return known(s.Difference(later, earlier)) }
+	n := func(name string) any { return ifKnown(s.Int(name)) }
+	f := func(name string) any { return ifKnown(s.Float(name)) }
+	d := func(later, earlier string) any { return ifKnown(s.Difference(later, earlier)) }
 	var id any
 	if s.Name != "" {
 		id = s.ID
 	}
 	return []any{
-		orUnknown(s.Cluster), cmp.Or(s.Name, s.Addr), id, s.Addr, known(s.Text("brokerVersionDesc")), known(s.Bool("brokerActive")),
-		f("putTps"), f("getTransferredTps"), f("commitLogDiskRatio"), known(s.Time("earliestMessageTimeStamp")),
+		orUnknown(s.Cluster), cmp.Or(s.Name, s.Addr), id, s.Addr, ifKnown(s.Text("brokerVersionDesc")), ifKnown(s.Bool("brokerActive")),
+		f("putTps"), f("getTransferredTps"), f("commitLogDiskRatio"), ifKnown(s.Time("earliestMessageTimeStamp")),
 		n("sendThreadPoolQueueSize"), n("sendThreadPoolQueueHeadWaitTimeMills"), n("pullThreadPoolQueueSize"), n("pullThreadPoolQueueHeadWaitTimeMills"),
 		n("ackThreadPoolQueueSize"), n("ackThreadPoolQueueHeadWaitTimeMills"), n("pageCacheLockTimeMills"),
 		n("timerReadBehind"), n("timerOffsetBehind"), n("timerCongestNum"), f("timerEnqueueTps"), f("timerDequeueTps"),
 		d("msgPutTotalTodayMorning", "msgPutTotalYesterdayMorning"), d("msgGetTotalTodayMorning", "msgGetTotalYesterdayMorning"),
-		d("msgPutTotalTodayNow", "msgPutTotalTodayMorning"), d("msgGetTotalTodayNow", "msgGetTotalTodayMorning"), known(s.Time("bootTimestamp")),
+		d("msgPutTotalTodayNow", "msgPutTotalTodayMorning"), d("msgGetTotalTodayNow", "msgGetTotalTodayMorning"), ifKnown(s.Time("bootTimestamp")),
 	}
 }
 
@@ -404,4 +399,3 @@ func newClusterGetCmd(a *app) *cobra.Command {
 	o.addTo(c)
 	return c
 }
-

@@ -150,6 +150,6 @@ func checkRow(s *admin.SendCheck) []any {
 	}
 	return []any{
 		s.Cluster, s.Name, s.Topic, deref(s.QueueID), s.Sent, s.Failed,
-		known(milliseconds(s.Min), answered), known(milliseconds(s.Mean), answered), known(milliseconds(s.Max), answered), known(milliseconds(s.Read), s.Read > 0), why,
+		ifKnown(milliseconds(s.Min), answered), ifKnown(milliseconds(s.Mean), answered), ifKnown(milliseconds(s.Max), answered), ifKnown(milliseconds(s.Read), s.Read > 0), why,
 	}
 }

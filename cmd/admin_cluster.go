@@ -9,6 +9,10 @@ func newClusterCmd(a *app) *cobra.Command {
 		Example: `  mqx admin cluster join-check -b broker-c
   mqx admin cluster join-check -o json | jq '.items[] | select(.verdict=="finding")'`,
 	}, []*cobra.Command{
+		newClusterLsCmd(a),
+		newClusterGetCmd(a),
+		newClusterCheckCmd(a),
+		newClusterExportCmd(a),
 		newClusterJoinCheckCmd(a),
 	}...)
 }

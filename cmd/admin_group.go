@@ -14,7 +14,7 @@ import (
 
 func newGroupCmd(a *app) *cobra.Command {
 	return asGroup(&cobra.Command{Use: "group", Aliases: []string{"groups"}, Short: "Consumer groups of a cluster"},
-		newGroupLsCmd(a), newGroupGetCmd(a))
+		newGroupLsCmd(a), newGroupGetCmd(a), newGroupStatusCmd(a))
 }
 
 var groupListSchema = render.Schema{Kind: "GroupList", Name: "name", Fields: []render.Field{
@@ -179,9 +179,9 @@ var groupShow = map[string]render.Schema{
 
 // getGroupOptions are the flags of mqx admin group get.
 type getGroupOptions struct {
-	target targetFlags
-	output outputFlags
-	show   string
+	readOptions
+	topic, lite string // with --show lite
+	top         int32
 }
 
 func newGroupGetCmd(a *app) *cobra.Command {
@@ -197,21 +197,30 @@ func newGroupGetCmd(a *app) *cobra.Command {
 		ValidArgsFunction: completeGroups(a, &o.target),
 		RunE:              func(c *cobra.Command, args []string) error { return runGroupGet(a, c, o, args[0]) },
 	}
-	grouped(c, groupTarget, func(f *pflag.FlagSet) { o.target.add(f) })
-	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringVar(&o.show, "show", "queues", "what to list: queues, members, subscriptions or config")
+	o.addTo(c)
+	o.addShow(c, "queues", "members", "subscriptions", "config", "lite")
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		f.StringVarP(&o.topic, "topic", "t", "", "with --show lite: the parent topic")
 	})
-	o.output.addRows(c)
-	o.output.add(c)
-	o.output.addWatch(c)
-	completeFlag(c, "show", cobra.FixedCompletions([]string{"queues", "members", "subscriptions", "config"}, cobra.ShellCompDirectiveNoFileComp))
+	grouped(c, groupFilter, func(f *pflag.FlagSet) {
+		f.StringVar(&o.lite, "lite", "", "with --show lite: one lite topic in place of a summary")
+		f.Int32Var(&o.top, "top", 20, "with --show lite: so many lite topics of each broker, the worst")
+	})
 	return c
 }
 
 func runGroupGet(a *app, c *cobra.Command, o *getGroupOptions, name string) error {
+	if o.show == "lite" {
+		if o.topic == "" {
+			return usagef("cannot show lite topics without --topic, the parent topic").try("mqx admin group get %s -t PARENT --show lite", name)
+		}
+		return a.read(c, &o.readOptions, groupLiteSchema, func(ctx context.Context, client *admin.Client) (answer, error) {
+			return liteRows(ctx, client, name, o.topic, o.lite, o.top)
+		})
+	}
 	schema, ok := groupShow[o.show]
 	if !ok {
-		return notOneOf("--show", o.show, "queues", "members", "subscriptions", "config")
+		return notOneOf("--show", o.show, "queues", "members", "subscriptions", "config", "lite")
 	}
 	client, err := a.adminClient(c.Context(), &o.target)
 	if err != nil {

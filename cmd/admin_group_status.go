@@ -252,7 +252,7 @@ func memberRow(s *admin.GroupStatus, m *admin.MemberStatus) []any {
 		ok, failed = ok+t.ConsumeOKTPS, failed+t.ConsumeFailedTPS
 	}
 	orderly, says := m.Info.Properties[remoting.PropConsumeOrderly]
-	return append(row, known(strings.EqualFold(orderly, "true"), says), m.Started(), queues, cached, ok, failed, found, nil)
+	return append(row, ifKnown(strings.EqualFold(orderly, "true"), says), m.Started(), queues, cached, ok, failed, found, nil)
 }
 
 // subscriptionRows are the subscriptions of the members side by side: for each topic

@@ -9,9 +9,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/admin"
+	"mqx/client"
 	"mqx/internal/render"
 	"mqx/remoting"
 )
+
+// newQueueCmd is what concerns single queues.
+func newQueueCmd(a *app) *cobra.Command {
+	return asGroup(&cobra.Command{Use: "queue", Aliases: []string{"queues"}, Short: "Queues of topics"}, []*cobra.Command{
+		newQueueGetCmd(a),
+		newQueueVerifyCmd(a),
+	}...)
+}
 
 var queueUnitSchema = render.Schema{Kind: "QueueUnitList", Name: "offset", Fields: []render.Field{
 	{Name: "topic", Wide: true, Doc: "topic"},
@@ -56,13 +65,13 @@ func newQueueGetCmd(a *app) *cobra.Command {
 			if o.queue < 0 {
 				return usagef("cannot use --queue %d: queues count from 0", o.queue).try("-q 0")
 			}
-			start, err := unitStart(o.start)
+			from, err := parsePosition(o.start, time.Now())
 			if err != nil {
-				return err
+				return usagef("cannot use --start: %w", err).try("--start start, --start 1200, --start @-15m")
 			}
 			return a.read(c, &o.readOptions, queueUnitSchema, func(ctx context.Context, client *admin.Client) (answer, error) {
-				h := remoting.QueryConsumeQueueHeader{Topic: args[0], QueueID: int32(o.queue), Index: start, Count: int32(o.count), ConsumerGroup: o.group}
-				u, err := client.QueryQueue(ctx, o.broker, h)
+				h := remoting.QueryConsumeQueueHeader{Topic: args[0], QueueID: int32(o.queue), Count: int32(o.count), ConsumerGroup: o.group}
+				u, err := client.QueryQueue(ctx, o.broker, h, from)
 				if err != nil {
 					return answer{}, err
 				}
@@ -77,7 +86,7 @@ func newQueueGetCmd(a *app) *cobra.Command {
 		f.StringVarP(&o.group, "group", "g", "", "say of each unit whether this group's filter takes it")
 	})
 	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringVar(&o.start, "start", "start", "the first unit: start or an offset")
+		f.StringVar(&o.start, "start", "start", "the first unit: start, an offset or @TIME; end shows the last ones")
 		f.IntVar(&o.count, "count", 10, "number of units")
 	})
 	completeFlag(c, "broker", completeBrokers(a, &o.target))
@@ -87,16 +96,6 @@ func newQueueGetCmd(a *app) *cobra.Command {
 
 // maxUnits bounds one answer.
 const maxUnits = 10_000
-
-// unitStart reads the first unit that is asked for.
-func unitStart(text string) (int64, error) {
-	p, err := parsePosition("--start", text, time.Now())
-	if err != nil {
-		return 0, err
-	}
-	_ = p
-	return 0, nil
-}
 
 func unitRows(h *remoting.QueryConsumeQueueHeader, u *admin.QueueUnits) (rows [][]any) {
 	var subscription any
@@ -109,9 +108,75 @@ func unitRows(h *remoting.QueryConsumeQueueHeader, u *admin.QueueUnits) (rows []
 			matches = d.Eval
 		}
 		rows = append(rows, []any{
-			h.Topic, cmp.Or(u.Broker.Name, u.Addr), h.QueueID, max(h.Index, 0) + int64(i), d.PhysicOffset, d.PhysicSize, d.TagsCode, matches,
+			h.Topic, cmp.Or(u.Broker.Name, u.Addr), h.QueueID, u.First + int64(i), d.PhysicOffset, d.PhysicSize, d.TagsCode, matches,
 			orUnknown(d.ExtendDataJSON), orUnknown(d.BitMap), orUnknown(d.Msg), u.MinQueueIndex, u.MaxQueueIndex, subscription,
 		})
 	}
 	return rows
+}
+
+var queueVerifySchema = render.Schema{Kind: "QueueVerifyList", Name: "broker", Fields: []render.Field{
+	{Name: "broker", Doc: "broker name"},
+	{Name: "addr", Title: "ADDRESS", Doc: "its address"},
+	{Name: "status", Tone: render.ToneOf(map[string]render.Tone{"alike": render.Good, "under way": render.Plain}, render.Warn), Doc: "alike, different, under way or failed"},
+	{Name: "result", Doc: "what the broker says of it"},
+}}
+
+// queueVerifyOptions are the flags of mqx admin queue verify.
+type queueVerifyOptions struct {
+	readOptions
+	start string
+}
+
+func newQueueVerifyCmd(a *app) *cobra.Command {
+	o := &queueVerifyOptions{}
+	c := &cobra.Command{
+		Use:   "verify [TOPIC]",
+		Short: "Let brokers compare their consume queues in files with those in RocksDB",
+		Long: `The comparison runs in the broker, which writes what it finds to its log; a broker that
+keeps no queues in RocksDB refuses. The queues of a store directory are compared with its
+log by mqx store verify.`,
+		Example: `  mqx admin queue verify ORDERS
+  mqx admin queue verify -b broker-a --start @-7d
+  mqx store verify DIR`,
+		Args:              optionalArg(),
+		ValidArgsFunction: completeTopics(a, &o.target),
+		RunE: func(c *cobra.Command, args []string) error {
+			from, err := parsePosition(o.start, time.Now())
+			if err != nil || from.Kind != client.AtTime {
+				return usagef("cannot use --start %q: it is a time", o.start).try("--start @-30d")
+			}
+			topic := ""
+			if len(args) > 0 {
+				topic = args[0]
+			}
+			return a.read(c, &o.readOptions, queueVerifySchema, func(ctx context.Context, client *admin.Client) (answer, error) {
+				found, errs, err := client.CheckRocksDB(ctx, o.brokers(), topic, from.Time)
+				ans := answer{errs: errs}
+				for _, r := range found {
+					ans.rows = append(ans.rows, []any{cmp.Or(r.Name, r.Addr), r.Addr, rocksDBStatus(r.Status), orUnknown(r.Result)})
+				}
+				return ans, err
+			})
+		},
+	}
+	o.addTo(c)
+	o.addBrokers(a, c)
+	grouped(c, groupFilter, func(f *pflag.FlagSet) {
+		f.StringVar(&o.start, "start", "@-30d", "messages stored since: @TIME")
+	})
+	return c
+}
+
+// rocksDBStatus is the outcome of a comparison in words.
+func rocksDBStatus(status int32) string {
+	switch status {
+	case 0:
+		return "alike"
+	case 1:
+		return "different"
+	case 2:
+		return "under way"
+	}
+	return "failed"
 }

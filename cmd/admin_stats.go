@@ -77,8 +77,8 @@ func newStatsGetCmd(a *app) *cobra.Command {
 				ans := answer{errs: errs}
 				for _, r := range rates {
 					ans.rows = append(ans.rows, []any{
-						r.Topic, orUnknown(r.Group), deref(r.Lag), known(r.In.PerSecond, r.In.Known), known(r.Out.PerSecond, r.Out.Known),
-						known(r.In.Day, r.In.Known), known(r.Out.Day, r.Out.Known),
+						r.Topic, orUnknown(r.Group), deref(r.Lag), ifKnown(r.In.PerSecond, r.In.Known), ifKnown(r.Out.PerSecond, r.Out.Known),
+						ifKnown(r.In.Day, r.In.Known), ifKnown(r.Out.Day, r.Out.Known),
 					})
 				}
 				return ans, err

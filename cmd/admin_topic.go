@@ -165,39 +165,44 @@ var topicGroupSchema = render.Schema{Kind: "TopicGroupList", Name: "group", Fiel
 
 // getTopicOptions are the flags of mqx admin topic get.
 type getTopicOptions struct {
-	target targetFlags
-	output outputFlags
-	show   string
+	readOptions
+	more topicRead
 }
 
 func newTopicGetCmd(a *app) *cobra.Command {
 	o := &getTopicOptions{}
 	c := &cobra.Command{
 		Use:   "get TOPIC",
-		Short: "Show the queues of a topic, its configuration, or the groups that read it",
+		Short: "Show the queues of a topic, its configuration, route, or the groups that read it",
 		Example: `  mqx admin topic get ORDERS
   mqx admin topic get ORDERS --match 'messages>0' --sort messages
   mqx admin topic get ORDERS --show config
+  mqx admin topic get ORDERS --show route
+  mqx admin topic get ORDERS --show allocation --clients 10.0.0.1,10.0.0.2
   mqx admin topic get ORDERS --show groups -o name`,
 		Args:              exactArgs("TOPIC"),
 		ValidArgsFunction: completeTopics(a, &o.target),
 		RunE:              func(c *cobra.Command, args []string) error { return runTopicGet(a, c, o, args[0]) },
 	}
-	grouped(c, groupTarget, func(f *pflag.FlagSet) { o.target.add(f) })
-	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringVar(&o.show, "show", "queues", "what to list: queues, config or groups")
-	})
-	o.output.addRows(c)
-	o.output.add(c)
-	o.output.addWatch(c)
-	completeFlag(c, "show", cobra.FixedCompletions([]string{"queues", "config", "groups"}, cobra.ShellCompDirectiveNoFileComp))
+	o.addTo(c)
+	o.addShow(c, append([]string{"queues", "config", "groups"}, topicReads...)...)
+	grouped(c, groupFilter, o.more.add)
 	return c
 }
 
 func runTopicGet(a *app, c *cobra.Command, o *getTopicOptions, name string) error {
+	if slices.Contains(topicReads, o.show) {
+		schema, err := o.more.schema(o.show)
+		if err != nil {
+			return err
+		}
+		return a.read(c, &o.readOptions, schema, func(ctx context.Context, client *admin.Client) (answer, error) {
+			return o.more.ask(ctx, client, o.show, name)
+		})
+	}
 	schema, ok := map[string]render.Schema{"queues": topicQueueSchema, "config": topicConfigSchema, "groups": topicGroupSchema}[o.show]
 	if !ok {
-		return notOneOf("--show", o.show, "queues", "config", "groups")
+		return notOneOf("--show", o.show, append([]string{"queues", "config", "groups"}, topicReads...)...)
 	}
 	client, err := a.adminClient(c.Context(), &o.target)
 	if err != nil {

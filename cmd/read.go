@@ -93,8 +93,8 @@ func shown(show string, of map[string]render.Schema, names ...string) (render.Sc
 	return s, nil
 }
 
-// known is a value, or nil where it is not known.
-func known[T any](v T, ok bool) any {
+// ifKnown is a value, or nil where it is not known.
+func ifKnown[T any](v T, ok bool) any {
 	if !ok {
 		return nil
 	}

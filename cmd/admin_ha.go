@@ -1,0 +1,208 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/admin"
+	"mqx/internal/render"
+	"mqx/remoting"
+)
+
+func newHACmd(a *app) *cobra.Command {
+	return asGroup(&cobra.Command{Use: "ha", Short: "Replication of brokers"}, newHAStatusCmd(a), newHAGetCmd(a))
+}
+
+func newControllerCmd(a *app) *cobra.Command {
+	return asGroup(&cobra.Command{Use: "controller", Aliases: []string{"controllers"}, Short: "Controllers, which choose masters"}, newControllerGetCmd(a))
+}
+
+var haStatusSchema = render.Schema{Kind: "HAStatusList", Name: "broker", Fields: []render.Field{
+	{Name: "cluster", Wide: true, Doc: "cluster"},
+	{Name: "broker", Doc: "broker name"},
+	{Name: "id", Kind: render.Int, Doc: "broker id, 0 is the master; unknown when no name server has it"},
+	{Name: "addr", Title: "ADDRESS", Doc: "its address"},
+	{Name: "role", Doc: "master or slave"},
+	{Name: "endOffset", Title: "END", Kind: render.Int, Doc: "byte at which its log ends"},
+	{Name: "slaves", Kind: render.Int, Doc: "slaves connected; unknown of a slave"},
+	{Name: "inSync", Kind: render.Int, Doc: "of them in sync; unknown of a slave"},
+	{Name: "peer", Whole: true, Doc: "the slave of this line; of a slave, its master; unknown where there is none"},
+	{Name: "ackOffset", Kind: render.Int, Doc: "byte up to which the slave has the log; of a slave, what its master has written to disk"},
+	{Name: "behind", Kind: render.Size, Tone: render.WarnAbove(0), Doc: "bytes that the slave is behind"},
+	{Name: "bytesPerSecond", Title: "BYTES/S", Kind: render.Size, Doc: "bytes that go to the slave a second"},
+	{Name: "ok", Kind: render.Bool, Tone: enabled, Doc: "the slave is in sync"},
+	{Name: "sendOffset", Kind: render.Int, Wide: true, Doc: "byte at which the master sends next"},
+	{Name: "lastRead", Kind: render.Time, Wide: true, Doc: "of a slave: when it last read from its master"},
+	{Name: "lastWrite", Kind: render.Time, Wide: true, Doc: "of a slave: when it last reported"},
+}}
+
+func newHAStatusCmd(a *app) *cobra.Command {
+	o := &readOptions{}
+	c := &cobra.Command{
+		Use:   "status [BROKER]",
+		Short: "Show how brokers replicate: a line for each slave, or one for a broker without",
+		Example: `  mqx admin ha status
+  mqx admin ha status broker-a --watch
+  mqx admin ha status --match 'behind>1000000' -o json`,
+		Args:              optionalArg(),
+		ValidArgsFunction: completeBrokers(a, &o.target),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.takeBroker(c, args); err != nil {
+				return err
+			}
+			return a.read(c, o, haStatusSchema, func(ctx context.Context, client *admin.Client) (answer, error) {
+				found, errs, err := client.HAStatuses(ctx, o.brokers(), true)
+				ans := answer{errs: errs}
+				for i := range found {
+					ans.rows = append(ans.rows, haRows(&found[i])...)
+				}
+				return ans, err
+			})
+		},
+	}
+	o.addTo(c)
+	o.addBrokers(a, c)
+	return c
+}
+
+func haRows(s *admin.HAStatus) (rows [][]any) {
+	var id any
+	if s.Name != "" {
+		id = s.ID
+	}
+	who := []any{orUnknown(s.Cluster), cmp.Or(s.Name, s.Addr), id, s.Addr}
+	line := func(rest ...any) { rows = append(rows, append(append([]any{}, who...), rest...)) }
+	if !s.Info.Master {
+		r := s.Info.ClientRuntimeInfo
+		if r == nil {
+			r = &remoting.HAClientRuntimeInfo{}
+		}
+		line("slave", r.MaxOffset, nil, nil, orUnknown(r.MasterAddr), r.MasterFlushOffset, nil, r.TransferredByteInSecond, nil, nil,
+			timeOrNil(r.LastReadTimestamp), timeOrNil(r.LastWriteTimestamp))
+		return rows
+	}
+	head := []any{"master", s.Info.MasterCommitLogMaxOffset, len(s.Info.ConnectionInfo), s.Info.InSyncSlaveNums}
+	for _, r := range s.Info.ConnectionInfo {
+		line(append(append([]any{}, head...), r.Addr, r.SlaveAckOffset, r.Diff, r.TransferredByteInSecond, r.InSync, r.TransferFromWhere, nil, nil)...)
+	}
+	if len(s.Info.ConnectionInfo) == 0 {
+		line(append(append([]any{}, head...), nil, nil, nil, nil, nil, nil, nil, nil)...)
+	}
+	return rows
+}
+
+var haReplicaSchema = render.Schema{Kind: "HAReplicaList", Name: "broker", Fields: []render.Field{
+	{Name: "broker", Doc: "broker name"},
+	{Name: "masterId", Kind: render.Int, Doc: "id of the master"},
+	{Name: "masterAddr", Title: "MASTER", Doc: "its address; unknown while there is none"},
+	{Name: "masterEpoch", Title: "EPOCH", Kind: render.Int, Doc: "epoch of the master"},
+	{Name: "syncEpoch", Kind: render.Int, Wide: true, Doc: "epoch of the set of replicas in sync"},
+	{Name: "id", Kind: render.Int, Doc: "id of the replica"},
+	{Name: "addr", Title: "ADDRESS", Whole: true, Doc: "its address"},
+	{Name: "inSync", Kind: render.Bool, Tone: enabled, Doc: "it is in the set of replicas in sync"},
+	{Name: "alive", Kind: render.Bool, Tone: enabled, Doc: "the controller hears of it"},
+}}
+
+// controllerOptions are the flags of commands that ask controllers.
+type controllerOptions struct {
+	readOptions
+	addrs string
+}
+
+func (o *controllerOptions) addControllers(c *cobra.Command) {
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		f.StringVar(&o.addrs, "controller", "", "addresses of controllers, ; between them")
+	})
+}
+
+func (o *controllerOptions) controllers(c *cobra.Command) ([]string, error) {
+	addrs := addressList(o.addrs)
+	if len(addrs) == 0 && !o.output.help() {
+		return nil, usagef("cannot run %q: --controller is missing", c.CommandPath()).because("name servers do not know where controllers are").try("--controller 10.0.0.1:9878")
+	}
+	return addrs, nil
+}
+
+func newHAGetCmd(a *app) *cobra.Command {
+	o := &controllerOptions{}
+	c := &cobra.Command{
+		Use:   "get [BROKER]",
+		Short: "Show what the controller knows of the replicas of brokers: which are in sync and alive",
+		Example: `  mqx admin ha get --controller 10.0.0.1:9878
+  mqx admin ha get broker-a --controller '10.0.0.1:9878;10.0.0.2:9878'
+  mqx admin ha get --controller 10.0.0.1:9878 --match inSync=false -o name`,
+		Args:              optionalArg(),
+		ValidArgsFunction: completeBrokers(a, &o.target),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.takeBroker(c, args); err != nil {
+				return err
+			}
+			addrs, err := o.controllers(c)
+			if err != nil {
+				return err
+			}
+			return a.read(c, &o.readOptions, haReplicaSchema, func(ctx context.Context, client *admin.Client) (answer, error) {
+				found, err := client.SyncStates(ctx, addrs, o.brokers())
+				var rows [][]any
+				for _, s := range found {
+					for _, set := range []struct {
+						list []remoting.ReplicaIdentity
+						in   bool
+					}{{s.InSyncReplicas, true}, {s.NotInSyncReplicas, false}} {
+						for _, r := range set.list {
+							rows = append(rows, []any{s.BrokerName, s.MasterBrokerID, orUnknown(s.MasterAddress), s.MasterEpoch, s.SyncStateSetEpoch, r.BrokerID, r.BrokerAddress, set.in, r.Alive})
+						}
+					}
+				}
+				return answer{rows: rows}, err
+			})
+		},
+	}
+	o.addTo(c)
+	o.addBrokers(a, c)
+	o.addControllers(c)
+	return c
+}
+
+var controllerSchema = render.Schema{Kind: "ControllerList", Name: "addr", Fields: []render.Field{
+	{Name: "addr", Title: "ADDRESS", Doc: "controller that was asked"},
+	{Name: "group", Doc: "group of controllers"},
+	{Name: "leaderId", Title: "LEADER", Doc: "id of the leader; unknown while there is none"},
+	{Name: "leaderAddr", Title: "LEADER ADDRESS", Doc: "its address"},
+	{Name: "leads", Kind: render.Bool, Doc: "the controller that was asked is the leader"},
+	{Name: "peers", Kind: render.List, Doc: "members of the group"},
+}}
+
+func newControllerGetCmd(a *app) *cobra.Command {
+	o := &controllerOptions{}
+	c := &cobra.Command{
+		Use:   "get",
+		Short: "Show the group, the leader and the members as each controller sees them",
+		Long:  "What the controllers know of brokers is mqx admin ha get, their configuration mqx admin config get --controller.",
+		Example: `  mqx admin controller get --controller 10.0.0.1:9878
+  mqx admin controller get --controller '10.0.0.1:9878;10.0.0.2:9878' -o json
+  mqx admin config get --controller 10.0.0.1:9878`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			addrs, err := o.controllers(c)
+			if err != nil {
+				return err
+			}
+			return a.read(c, &o.readOptions, controllerSchema, func(ctx context.Context, client *admin.Client) (answer, error) {
+				found, errs := client.ControllerMetadata(ctx, addrs)
+				ans := answer{errs: errs}
+				for i := range found {
+					m := &found[i]
+					ans.rows = append(ans.rows, []any{m.Addr, orUnknown(m.Group), orUnknown(m.ControllerLeaderID), orUnknown(m.ControllerLeaderAddress), m.IsLeader, listOf(m.PeerList())})
+				}
+				return ans, nil
+			})
+		},
+	}
+	o.addTo(c)
+	o.addControllers(c)
+	return c
+}
