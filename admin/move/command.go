@@ -49,6 +49,9 @@ func (c *Command) String() string {
 	case SetBrokerPerm:
 		return fmt.Sprintf("set brokerPermission of %s: %d -> %d", c.Broker, c.PermWas, c.PermTo)
 	case DeleteTopic:
+		if c.Max == nil {
+			return fmt.Sprintf("delete topic %s on %s if nothing was written since", c.Topic, c.Broker)
+		}
 		return fmt.Sprintf("delete topic %s on %s if its queues still end at %v", c.Topic, c.Broker, c.Max)
 	case CleanRoute:
 		return fmt.Sprintf("take topic %s on %s out of the routes of every name server", c.Topic, c.Broker)

@@ -101,12 +101,13 @@ func (t *Topic) String() string {
 	return s
 }
 
-// Same reports whether two configurations are one; both may be nil.
+// Same reports whether two configurations are one; both may be nil. Order does not count:
+// brokers set it by themselves, after the order configuration of the name servers.
 func (t *Topic) Same(o *Topic) bool {
 	if t == nil || o == nil {
 		return t == o
 	}
-	return t.Read == o.Read && t.Write == o.Write && t.Perm == o.Perm && t.Order == o.Order &&
+	return t.Read == o.Read && t.Write == o.Write && t.Perm == o.Perm &&
 		t.SysFlag == o.SysFlag && maps.Equal(t.Attributes, o.Attributes)
 }
 

@@ -1,0 +1,349 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mqx/admin/move"
+	"mqx/internal/fastjson"
+	"mqx/message"
+	"mqx/remoting"
+)
+
+// maxLeftovers bounds the records that are read to count what is on its way to a topic.
+const maxLeftovers = 20_000
+
+// errTooManyLeft says that what a broker holds back is too much to be counted.
+var errTooManyLeft = fmt.Errorf("it holds more than %d delayed, half or retried messages, too many to see which are for the topic: wait, or leave them pending", maxLeftovers)
+
+// leftovers counts what a source holds for the sealed queues of its topics and has not
+// delivered yet: delayed, timer and half messages, and notes of popped ones.
+func (l *looker) leftovers(ctx context.Context, b Broker, v *move.BrokerView, offsets *offsetTable, cluster string) error {
+	if l.late() || l.st.Phase.Back() {
+		var err error
+		if v.Pops, err = l.c.popProgress(ctx, b, offsets, cluster); err != nil {
+			return fmt.Errorf("cannot see what is popped: %w", err)
+		}
+	}
+	if !l.late() || !slices.Contains(l.st.Sources(), b.Name) || l.st.Spec.Policy.LeavePending {
+		return nil
+	}
+	sealed := map[string]int32{} // topic -> first sealed queue
+	for i := range l.st.Parts {
+		if p := &l.st.Parts[i]; p.Source == b.Name {
+			sealed[p.Topic] = p.From
+		}
+	}
+	budget := maxLeftovers
+	delayed, err := l.c.delayedFor(ctx, b, sealed, &budget)
+	if err != nil {
+		return fmt.Errorf("cannot count delayed messages: %w", err)
+	}
+	half, err := l.c.halvesFor(ctx, b, offsets, sealed, &budget)
+	if err != nil {
+		return fmt.Errorf("cannot count half messages: %w", err)
+	}
+	timer, err := l.c.timersFor(ctx, b)
+	if err != nil {
+		return fmt.Errorf("cannot count timer messages: %w", err)
+	}
+	for topic := range sealed {
+		v.Pending[topic] = move.Pending{Delayed: delayed[topic], Half: half[topic], Timer: timer[topic]}
+	}
+	if l.st.Spec.Kind == move.Retire && l.st.Phase == move.Settled {
+		return l.deadLetters(ctx, b, v)
+	}
+	return nil
+}
+
+// deadLetters counts the dead letters on a broker.
+func (l *looker) deadLetters(ctx context.Context, b Broker, v *move.BrokerView) error {
+	table, err := l.c.topicTable(ctx, b.Addr)
+	if err != nil {
+		return err
+	}
+	v.DeadLetters = map[string]int64{}
+	for _, topic := range slices.Sorted(maps.Keys(table)) {
+		if !message.IsDLQ(topic) {
+			continue
+		}
+		ranges, err := l.c.rangesOn(ctx, b, topic)
+		if err != nil {
+			return err
+		}
+		for _, r := range ranges {
+			v.DeadLetters[topic] += r.Max - r.Min
+		}
+	}
+	return nil
+}
+
+// rangesOn are the queues of a topic on a broker; none when it does not have the topic.
+func (c *Client) rangesOn(ctx context.Context, b Broker, topic string) (map[int32]move.Range, error) {
+	stats, err := c.topicStats(ctx, b.Addr, topic)
+	if hasCode(err, remoting.RespTopicNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := map[int32]move.Range{}
+	for q, o := range stats.OffsetTable {
+		out[q.QueueID] = move.Range{Min: o.MinOffset, Max: o.MaxOffset}
+	}
+	return out, nil
+}
+
+// pullAt reads what a queue holds from an offset on, beside any group; next is where to go
+// on, which is the offset itself at the end of the queue.
+func (c *Client) pullAt(ctx context.Context, b Broker, topic string, queue int32, from int64) (ms []message.Received, next int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.BrokerTimeout)
+	defer cancel()
+	req := remoting.NewRequest(remoting.ReqPullMessage, &remoting.PullMessageHeader{
+		ConsumerGroup: message.GroupTools, Topic: topic, QueueID: queue, QueueOffset: from, MaxMsgNums: 32,
+		SysFlag: 4, Subscription: "*", ExpressionType: "TAG", // 4: the subscription is in the request
+	})
+	resp, err := c.conn.Call(ctx, b.Addr, req)
+	if err != nil {
+		return nil, from, err
+	}
+	switch resp.Code {
+	case remoting.RespSuccess, remoting.RespPullNotFound, remoting.RespPullRetryImmediately, remoting.RespPullOffsetMoved:
+	default:
+		return nil, from, responseError(b.Addr, req, resp)
+	}
+	var h remoting.PullMessageResponseHeader
+	if err := remoting.DecodeHeader(resp.Fields, &h); err != nil {
+		return nil, from, fmt.Errorf("cannot read answer to a pull: %w", err)
+	}
+	if resp.Code != remoting.RespSuccess {
+		if resp.Code == remoting.RespPullNotFound {
+			return nil, from, nil
+		}
+		return nil, h.NextBeginOffset, nil
+	}
+	for m, err := range message.DecodeMessages(resp.Body, message.ReceiveOptions{KeepBatches: true}) {
+		if err != nil {
+			return nil, from, fmt.Errorf("cannot read messages of topic %q: %w", topic, err)
+		}
+		ms = append(ms, m)
+	}
+	return ms, h.NextBeginOffset, nil
+}
+
+// eachIn calls f for the messages of a range of a queue until f says stop; budget is what
+// may be read in all.
+func (c *Client) eachIn(ctx context.Context, b Broker, topic string, queue int32, from, to int64, budget *int, f func(m *message.Received) bool) error {
+	for from < to {
+		ms, next, err := c.pullAt(ctx, b, topic, queue, from)
+		if err != nil {
+			return err
+		}
+		for i := range ms {
+			if ms[i].QueueOffset >= to {
+				return nil
+			}
+			if *budget--; *budget < 0 {
+				return errTooManyLeft
+			}
+			if !f(&ms[i]) {
+				return nil
+			}
+		}
+		if next <= from {
+			return nil
+		}
+		from = next
+	}
+	return nil
+}
+
+// popNote is the topic of the notes of popped messages on the brokers of a cluster.
+func popNote(cluster string) string { return message.TopicReviveLogPrefix + cluster }
+
+const (
+	popGroup = message.SystemGroupPrefix + "REVIVE_GROUP"
+	popTag   = "ck" // of a note that opens; others close one
+)
+
+// popProgress is how far a broker has settled what was popped. The committed offset is that
+// of the last opening note that was settled: behind it only opening notes count.
+func (c *Client) popProgress(ctx context.Context, b Broker, offsets *offsetTable, cluster string) ([]move.Progress, error) {
+	topic := popNote(cluster)
+	ranges, err := c.rangesOn(ctx, b, topic)
+	if err != nil {
+		return nil, err
+	}
+	committed := offsets.committed[offsetKey(topic, popGroup)]
+	out := make([]move.Progress, len(ranges))
+	for q := range out {
+		r, ok := ranges[int32(q)]
+		if !ok {
+			return nil, fmt.Errorf("queue %d of topic %s is not told of", q, topic)
+		}
+		from := r.Min
+		if at, ok := committed[int32(q)]; ok {
+			from = max(from, at+1)
+		}
+		out[q] = move.Progress{Read: r.Max, End: r.Max}
+		budget := maxLeftovers
+		if err := c.eachIn(ctx, b, topic, int32(q), from, r.Max, &budget, func(m *message.Received) bool {
+			if m.Tags() != popTag {
+				return true
+			}
+			out[q].Read = m.QueueOffset
+			return false
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// isFor reports whether a message that is held back goes to a sealed queue, and of which topic.
+func isFor(m *message.Received, sealed map[string]int32) (topic string, ok bool) {
+	topic = m.Property(message.PropRealTopic)
+	if message.IsRetry(topic) {
+		origin := m.Property(message.PropRetryTopic)
+		_, ok = sealed[origin]
+		return origin, ok
+	}
+	from, ok := sealed[topic]
+	if !ok {
+		return topic, false
+	}
+	queue, err := strconv.ParseInt(m.Property(message.PropRealQueueID), 10, 32)
+	return topic, err != nil || int32(queue) >= from
+}
+
+// delayedFor counts delayed messages for sealed queues: retries that wait among them.
+func (c *Client) delayedFor(ctx context.Context, b Broker, sealed map[string]int32, budget *int) (map[string]int64, error) {
+	t, err := askBody[remoting.DelayOffsets](ctx, c, b.Addr, remoting.NewRequest(remoting.ReqGetAllDelayOffset, nil))
+	if err != nil {
+		return nil, err
+	}
+	ranges, err := c.rangesOn(ctx, b, message.TopicSchedule)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int64{}
+	for queue, r := range ranges {
+		from := max(r.Min, t.OffsetTable[queue+1])
+		if err := c.eachIn(ctx, b, message.TopicSchedule, queue, from, r.Max, budget, func(m *message.Received) bool {
+			if topic, ok := isFor(m, sealed); ok {
+				out[topic]++
+			}
+			return true
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// halvesFor counts half messages that are neither committed nor rolled back.
+func (c *Client) halvesFor(ctx context.Context, b Broker, offsets *offsetTable, sealed map[string]int32, budget *int) (map[string]int64, error) {
+	ranges, err := c.rangesOn(ctx, b, message.TopicHalf)
+	if err != nil || len(ranges) == 0 {
+		return nil, err
+	}
+	start := func(topic string, r move.Range) int64 {
+		return max(r.Min, offsets.committed[offsetKey(topic, message.GroupTransaction)][0])
+	}
+	open := map[int64]string{}
+	half := ranges[0]
+	err = c.eachIn(ctx, b, message.TopicHalf, 0, start(message.TopicHalf, half), half.Max, budget, func(m *message.Received) bool {
+		if topic, ok := isFor(m, sealed); ok {
+			open[m.QueueOffset] = topic
+		}
+		return true
+	})
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	ops, err := c.rangesOn(ctx, b, message.TopicHalfOp)
+	if err != nil {
+		return nil, err
+	}
+	if r, ok := ops[0]; ok {
+		if err := c.eachIn(ctx, b, message.TopicHalfOp, 0, start(message.TopicHalfOp, r), r.Max, budget, func(m *message.Received) bool {
+			for text := range strings.SplitSeq(string(m.Body), ",") {
+				if at, err := strconv.ParseInt(text, 10, 64); err == nil {
+					delete(open, at)
+				}
+			}
+			return true
+		}); err != nil {
+			return nil, err
+		}
+	}
+	out := map[string]int64{}
+	for _, topic := range open {
+		out[topic]++
+	}
+	return out, nil
+}
+
+// timersFor counts timer messages by topic. A broker without a timer has none.
+func (c *Client) timersFor(ctx context.Context, b Broker) (map[string]int64, error) {
+	resp, err := c.ask(ctx, b.Addr, remoting.NewRequest(remoting.ReqGetTimerMetrics, nil))
+	var re *remoting.ResponseError
+	if errors.As(err, &re) { // it is switched off, or older than timer messages
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		TimingCount map[string]struct {
+			Count int64 `json:"count"`
+		} `json:"timingCount"`
+	}
+	if err := fastjson.Unmarshal(resp.Body, &body); err != nil {
+		return nil, fmt.Errorf("cannot read timer metrics: %w", err)
+	}
+	out := map[string]int64{}
+	for topic, n := range body.TimingCount {
+		out[topic] = n.Count
+	}
+	return out, nil
+}
+
+// retriesOf counts messages of a topic that wait in a group's retry topics on a broker.
+func (c *Client) retriesOf(ctx context.Context, b Broker, offsets *offsetTable, topic, group string) (n int64, err error) {
+	if err := message.ValidateGroup(group); err != nil {
+		return 0, nil // it has no retry topic
+	}
+	pops := []string{message.PopRetryTopic(group, topic, false), message.PopRetryTopic(group, topic, true)}
+	budget := maxLeftovers
+	for _, retry := range append([]string{message.RetryTopicPrefix + group}, pops...) {
+		ranges, err := c.rangesOn(ctx, b, retry)
+		if err != nil {
+			return 0, err
+		}
+		for queue, r := range ranges {
+			from := r.Min
+			if at, ok := offsets.committed[offsetKey(retry, group)][queue]; ok {
+				from = max(from, at)
+			}
+			if slices.Contains(pops, retry) {
+				n += max(0, r.Max-from)
+				continue
+			}
+			if err := c.eachIn(ctx, b, retry, queue, from, r.Max, &budget, func(m *message.Received) bool {
+				if m.Property(message.PropRetryTopic) == topic {
+					n++
+				}
+				return true
+			}); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return n, nil
+}
