@@ -82,6 +82,7 @@ type planKind struct {
 func planKinds() map[string]planKind {
 	return map[string]planKind{
 		kindTopic: {replanTopic, undoTopic},
+		kindSeed:  {replanSeed, undoSeed},
 
 		kindGroup: groupCells.planKind(),
 		kindMode:  modeCells.planKind(),

@@ -27,7 +27,11 @@ func undoTopic(ctx context.Context, c *Client, topic string, undo []byte) ([]Pla
 	if err != nil {
 		return nil, err
 	}
-	done := *saved
+	return c.undoTopicChanges(ctx, topic, *saved)
+}
+
+// undoTopicChanges plans to take back changes of a topic.
+func (c *Client) undoTopicChanges(ctx context.Context, topic string, done []Change) ([]Plan, error) {
 	if err := canUndo(done); err != nil {
 		return nil, fmt.Errorf("cannot undo the change of topic %q: %w", topic, err)
 	}
