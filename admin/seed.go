@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -347,27 +346,7 @@ func (p *SeedPlan) Steps() []Step {
 }
 
 func groupStep(b Broker, g remoting.SubscriptionGroupConfig) Step {
-	return Step{Broker: b.Name, Addr: b.Addr, Part: "group " + g.GroupName, Action: ActionCreate, After: GroupState{g.RetryQueueNums, g.RetryMaxTimes, g.ConsumeEnable, g.ConsumeMessageOrderly}}
-}
-
-// GroupState is a group as a step of a seed shows it.
-type GroupState struct {
-	RetryQueues   int32 `json:"retryQueues" yaml:"retryQueues"`
-	RetryMaxTimes int32 `json:"retryMaxTimes" yaml:"retryMaxTimes"`
-	Enabled       bool  `json:"enabled" yaml:"enabled"`
-	Orderly       bool  `json:"orderly" yaml:"orderly"`
-}
-
-// String is the group in a cell of a table.
-func (g GroupState) String() string {
-	text := strconv.Itoa(int(g.RetryMaxTimes)) + " retries"
-	if !g.Enabled {
-		text += ", disabled"
-	}
-	if g.Orderly {
-		text += ", orderly"
-	}
-	return text
+	return Step{Broker: b.Name, Addr: b.Addr, Part: "group " + g.GroupName, Action: ActionCreate, After: groupState(g)}
 }
 
 // OffsetState is the offsets of a group in the queues of a topic on one broker.
@@ -394,4 +373,27 @@ func (t *seedTopic) steps() []Step {
 		out = append(out, o)
 	}
 	return out
+}
+
+// SeedTopics are the topics of the sources of spec that can be put on another broker:
+// all of their own but the ordered ones, which RemapKeys lets through.
+func (c *Client) SeedTopics(ctx context.Context, spec SeedSpec) ([]string, error) {
+	list, err := c.ListTopics(ctx, ListTopicsOptions{Target: Target{Broker: spec.Source}})
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Errors) > 0 { // what it has is not known: nothing may be left out
+		return nil, list.Errors[0]
+	}
+	var out []string
+	for _, t := range list.Items {
+		ordered := slices.ContainsFunc(t.Brokers, func(b TopicBroker) bool { return b.Order })
+		elsewhere := slices.ContainsFunc(t.Brokers, func(b TopicBroker) bool {
+			return !slices.Contains(spec.Targets, b.Broker) && !slices.Contains(spec.Targets, b.Addr)
+		})
+		if elsewhere && (!ordered || spec.RemapKeys) {
+			out = append(out, t.Name)
+		}
+	}
+	return out, nil
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"mqx/internal/fastjson"
 	"mqx/remoting"
 )
 
@@ -68,25 +67,14 @@ func (p *SeedPlan) Apply(ctx context.Context, c *Client) (*Applied, error) {
 
 // seedGroup creates a group and reads it back.
 func (c *Client) seedGroup(ctx context.Context, b Broker, g remoting.SubscriptionGroupConfig) error {
-	want := g
-	g.Attributes = map[string]string{}
-	for k, v := range want.Attributes {
-		g.Attributes["+"+k] = v
-	}
-	req := remoting.NewRequest(remoting.ReqUpdateAndCreateSubscriptionGroup, nil)
-	var err error
-	if req.Body, err = fastjson.Marshal(&g); err != nil {
-		return err
-	}
-	if _, err := c.ask(ctx, b.Addr, req); err != nil {
+	if err := c.putGroup(ctx, cellWrite[remoting.SubscriptionGroupConfig]{At: b, Is: &g}); err != nil {
 		return fmt.Errorf("cannot create group %q: %w", g.GroupName, err)
 	}
 	table, err := c.groupTable(ctx, b.Addr)
 	if err != nil {
 		return fmt.Errorf("cannot read back group %q: %w", g.GroupName, err)
 	}
-	now, ok := table[g.GroupName]
-	if !ok || now.RetryMaxTimes != want.RetryMaxTimes || now.RetryQueueNums != want.RetryQueueNums || now.ConsumeEnable != want.ConsumeEnable {
+	if now, ok := table[g.GroupName]; !ok || !sameGroup(now, g) {
 		return fmt.Errorf("cannot see group %q as it was created", g.GroupName)
 	}
 	return nil
