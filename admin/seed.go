@@ -349,14 +349,14 @@ func groupStep(b Broker, g remoting.SubscriptionGroupConfig) Step {
 	return Step{Broker: b.Name, Addr: b.Addr, Part: "group " + g.GroupName, Action: ActionCreate, After: groupState(g)}
 }
 
-// OffsetState is the offsets of a group in the queues of a topic on one broker.
-type OffsetState struct {
+// StartOffsets is the offsets of a group in the queues of a topic on one broker.
+type StartOffsets struct {
 	Queues int   `json:"queues" yaml:"queues"`
 	Offset int64 `json:"offset" yaml:"offset"` // the largest of them
 }
 
 // String is the offsets in a cell of a table.
-func (o OffsetState) String() string {
+func (o StartOffsets) String() string {
 	return fmt.Sprintf("offset %d in %s", o.Offset, counted(int64(o.Queues), "queue"))
 }
 
@@ -366,9 +366,9 @@ func (t *seedTopic) steps() []Step {
 	s.Part = "topic " + t.name
 	out := []Step{s}
 	for _, g := range slices.Sorted(maps.Keys(t.groups)) {
-		o := Step{Broker: t.change.Broker, Addr: t.change.Addr, Part: "offset of group " + g + " in " + t.name, Action: ActionCreate, After: OffsetState{Queues: t.change.After.ReadQueues}}
+		o := Step{Broker: t.change.Broker, Addr: t.change.Addr, Part: "offset of group " + g + " in " + t.name, Action: ActionCreate, After: StartOffsets{Queues: t.change.After.ReadQueues}}
 		if stale := t.groups[g]; len(stale) > 0 {
-			o.Action, o.Before = ActionUpdate, OffsetState{Queues: len(stale), Offset: slices.Max(slices.Collect(maps.Values(stale)))}
+			o.Action, o.Before = ActionUpdate, StartOffsets{Queues: len(stale), Offset: slices.Max(slices.Collect(maps.Values(stale)))}
 		}
 		out = append(out, o)
 	}
