@@ -89,7 +89,7 @@ func (c *popCall) take(q *popQueue, start int64, want int, retry bool) bool {
 	}
 	rd := &popRead{call: c, q: q, start: start, next: res.NextOffset, res: res, parts: res.Parts}
 	var err error
-	if rd.offsets, err = s.offsetsOf(q.key, start, res); err != nil {
+	if rd.offsets, err = s.offsetsOf(q.key, start, res, c.popTime); err != nil {
 		s.b.quiet.Warn("the offsets of a light queue could not be read by a pop", "topic", q.key.Topic, "queue", q.key.Queue, "offset", start, "error", err)
 		res.Release()
 		return false
@@ -127,15 +127,20 @@ func (s *popService) passed(q pop.QueueKey, next int64, order bool) {
 // offsetsOf are the queue offsets of the messages of a result. Records of other
 // topics' queues that light queues show do not know them: without the queue's
 // units nothing may be handed out.
-func (s *popService) offsetsOf(q pop.QueueKey, start int64, res *store.GetResult) ([]int64, error) {
+func (s *popService) offsetsOf(q pop.QueueKey, start int64, res *store.GetResult, popTime int64) ([]int64, error) {
 	out := make([]int64, 0, res.Count)
 	light := message.IsLMQ(q.Topic)
 	var phys []int64
+	newest := int64(0)
 	for rec := range recordsIn(res.Parts) {
 		out = append(out, message.QueueOffsetOf(rec))
+		newest = max(newest, message.StoreTimestampOf(rec))
 		if light {
 			phys = append(phys, message.PhysicalOffsetOf(rec))
 		}
+	}
+	if newest > popTime {
+		s.clockBehind(newest)
 	}
 	if !light {
 		return out, nil

@@ -211,7 +211,7 @@ func (s *popService) wanted(c *pop.Checkpoint) bool {
 	s.mu.Lock()
 	at, deleted := s.mu.deleted[c.Topic]
 	s.mu.Unlock()
-	if deleted && c.PopTime <= at || s.b.topics.Get(pop.NormalTopic(c.Topic, c.Group)) == nil || s.b.groups.Get(c.Group) == nil {
+	if deleted && c.PopTime < at && !s.clockWasBehind(c.PopTime) || s.b.topics.Get(pop.NormalTopic(c.Topic, c.Group)) == nil || s.b.groups.Get(c.Group) == nil {
 		s.revived.gone.Add(int64(c.Count()))
 		return false
 	}
@@ -248,7 +248,7 @@ func (s *popService) revivePut(r revival) (*store.Put, error) {
 		s.lost(r, "another message lies there")
 		return nil, nil
 	}
-	if v.StoreTimestamp() > r.ck.PopTime && s.b.store.WasDeleted(r.ck.Topic) {
+	if v.StoreTimestamp() > r.ck.PopTime && !s.clockWasBehind(r.ck.PopTime) && s.b.store.WasDeleted(r.ck.Topic) {
 		s.lost(r, "the topic was made anew, and a later message lies there")
 		return nil, nil
 	}
@@ -271,6 +271,19 @@ func (s *popService) revivePut(r revival) (*store.Put, error) {
 	wait, _ := message.Property(m.Properties, message.PropWait)
 	return &store.Put{Record: m, WaitFlush: !bytes.Equal(wait, valFalse), User: r}, nil
 }
+
+// clockBehind notes that a message was popped that the log says is of the future: the clock was set back, and until it has
+// caught up, times of pops do not tell what was popped of a topic before it was made anew. Rather twice than not at all.
+func (s *popService) clockBehind(until int64) {
+	for {
+		was := s.behindUntil.Load()
+		if was >= until || s.behindUntil.CompareAndSwap(was, until) {
+			return
+		}
+	}
+}
+
+func (s *popService) clockWasBehind(popTime int64) bool { return popTime <= s.behindUntil.Load() }
 
 // lost counts a message that is not there any more.
 func (s *popService) lost(r revival, why string) {

@@ -47,6 +47,8 @@ type popService struct {
 	flushSoon chan struct{} // the buffer has something that is due earlier
 	records   chan struct{} // the revive topic has records
 	revived   reviveStats
+	// behindUntil is the newest store time of a message that was popped before that time, ms.
+	behindUntil atomic.Int64
 }
 
 // maxDeleted bounds the deleted topics that are remembered.

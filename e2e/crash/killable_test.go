@@ -31,7 +31,7 @@ func newKillable(t *testing.T, settings string, asked func(string, *remoting.Com
 	dir, port := t.TempDir(), freePort(t)
 	l := killable{t: t, dir: dir, conf: filepath.Join(dir, "broker.conf"), addr: fmt.Sprintf("127.0.0.1:%d", port)}
 	text := fmt.Sprintf("brokerClusterName=C\nbrokerName=b\nbrokerIP1=127.0.0.1\nbindAddress=127.0.0.1\nlistenPort=%d\nstorePathRootDir=%s\n"+
-		"mappedFileSizeCommitLog=4194304\ndiskMaxUsedSpaceRatio=95\n", port, filepath.Join(dir, "store"))
+		"mappedFileSizeCommitLog=4194304\ndiskMaxUsedSpaceRatio=95\ncleanFileForciblyEnable=false\n", port, filepath.Join(dir, "store"))
 	if err := os.WriteFile(l.conf, []byte(text+settings), 0o644); err != nil {
 		t.Fatal(err)
 	}
