@@ -123,6 +123,7 @@ func (s *delayService) open(st *store.Store) error {
 		l.q = delay.NewQueue(l.delay, offset)
 		changed = s.correct(l) || changed
 		l.publish()
+		s.warnOfChange(l)
 	}
 	if !changed {
 		return nil
@@ -142,6 +143,29 @@ func (s *delayService) correct(l *delayLevel) bool {
 	s.log.Error("the progress of a delay level lay outside its queue and is corrected",
 		"level", l.level, "was", was, "is", l.q.Progress(), "min_offset", low, "max_offset", high)
 	return true
+}
+
+// warnOfChange says that messages wait by another delay than the table has for their level: they come by the shorter one of both,
+// or at the time they carry when the level is gone.
+func (s *delayService) warnOfChange(l *delayLevel) {
+	units, err := s.st.Units(message.TopicSchedule, l.queue, l.q.Next(), 1)
+	if err != nil || len(units) == 0 || units[0].Missing() {
+		return // the delivery will say so
+	}
+	u := units[0]
+	s.reader.Reset(int(max(u.Size, 1)))
+	rec, err := s.reader.Read(u.PhysicalOffset, u.Size)
+	if err != nil {
+		return
+	}
+	was, is := time.Duration(u.TagsCode-rec.StoreTimestamp())*time.Millisecond, "none"
+	if was == l.delay {
+		return
+	}
+	if l.delay >= 0 {
+		is = l.delay.String()
+	}
+	s.log.Warn("messages wait by another delay than messageDelayLevel says now", "level", l.level, "waiting_by", was.String(), "is", is)
 }
 
 // publish makes the progress visible to those who save and show it.
