@@ -28,9 +28,10 @@ func (f tagFilter) MatchRecord(message.View) bool { return true }
 // MatchProperties passes for the same reason.
 func (f tagFilter) MatchProperties([]byte) bool { return true }
 
-// tagFilterOf is newTagFilter, and nil for other types: their filter is in the filter table.
+// tagFilterOf is newTagFilter, and nil for other types: their filter is in the filter table. A subscription in class filter mode
+// has none either: all messages pass, as with Apache, whose filter servers are gone.
 func tagFilterOf(sub *remoting.SubscriptionData) msgFilter {
-	if !isTagType(sub.ExpressionType) {
+	if !isTagType(sub.ExpressionType) || sub.ClassFilterMode {
 		return nil
 	}
 	return newTagFilter(sub)

@@ -162,6 +162,10 @@ func (t *groupTable) Put(configs []remoting.SubscriptionGroupConfig, done func(e
 			t.mu.Unlock()
 			return err
 		}
+		if len(c.SubscriptionDataSet) > 0 {
+			t.mu.Unlock()
+			return refuse(remoting.RespInvalidParameter, "subscriptionDataSet of group %s: %s (useStaticSubscription)", c.GroupName, noEffectReasons["staticsub"])
+		}
 		old := t.mu.groups[c.GroupName]
 		var current map[string]string
 		if old != nil {

@@ -23,6 +23,10 @@ func (b *Broker) handleQueryMessage(r *server.Request) {
 	if !header(r, &h) {
 		return
 	}
+	if h.LastKey != "" {
+		r.Reply(remoting.RespInvalidParameter, fmt.Sprintf("lastKey[%s]: a query can go on behind a key in an index in RocksDB only; %s", h.LastKey, noRocksDB))
+		return
+	}
 	req := store.QueryRequest{Topic: h.Topic, Key: h.Key, Max: int(h.MaxNum), Begin: h.BeginTimestamp, End: h.EndTimestamp}
 	switch h.IndexType {
 	case "T":
