@@ -14,7 +14,7 @@ const keepBatch = 500
 
 // keepSkipped copies the messages that a step skips into the dead letters of the group,
 // as a member would that gives one up: the broker makes the copy, with the marks of a
-// dead letter. The count of dead letters is compared.
+// dead letter, in the order of the queue. The count of dead letters is compared.
 func (c *Client) keepSkipped(ctx context.Context, b Broker, group string, s *offsetStep) error {
 	want := s.toKeep()
 	if want == 0 {
@@ -35,7 +35,7 @@ func (c *Client) keepSkipped(ctx context.Context, b Broker, group string, s *off
 		if len(body.QueueData) == 0 {
 			return fmt.Errorf("cannot keep what is skipped: %s ends at %d", s.QueueID, at)
 		}
-		err = several(perBroker, body.QueueData[:min(int64(len(body.QueueData)), s.Move.Offset-at)], func(u remoting.ConsumeQueueData) error {
+		err = several(1, body.QueueData[:min(int64(len(body.QueueData)), s.Move.Offset-at)], func(u remoting.ConsumeQueueData) error {
 			_, err := c.ask(ctx, b.Addr, remoting.NewRequest(remoting.ReqConsumerSendMsgBack, &remoting.ConsumerSendMsgBackHeader{
 				Offset: u.PhysicOffset, Group: group, DelayLevel: -1, OriginTopic: s.Topic,
 			}))

@@ -141,3 +141,15 @@ func (p *OffsetPlan) Saved() any {
 	}
 	return s
 }
+
+// Before are the offsets that the plan moves, as they stood when it was made; a queue
+// without one is left out.
+func (p *OffsetPlan) Before() []OffsetValue {
+	var out []OffsetValue
+	for i := range p.steps {
+		if s := &p.steps[i]; s.Before.OK && !s.idle() {
+			out = append(out, OffsetValue{s.QueueID, s.Before.Value})
+		}
+	}
+	return out
+}

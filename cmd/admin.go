@@ -26,6 +26,7 @@ func newAdminCmd(a *app) *cobra.Command {
 		newTopicCmd(a),
 		newGroupCmd(a),
 		newLagCmd(a),
+		newOffsetCmd(a),
 		newMessageCmd(a),
 		newClusterCmd(a),
 		newTraceCmd(a),

@@ -49,6 +49,10 @@ func classify(err error) *Failure {
 		f.Why, f.Try = "nothing was done, it might not be what was meant any more", "look, and plan anew"
 		return f
 	}
+	if _, ok := errors.AsType[*admin.OffsetError](err); ok {
+		f.Why, f.Try = "nothing was done", "mqx admin offset get -g GROUP"
+		return f
+	}
 	if invalid(err) {
 		f.Code = ExitUsage
 		return f
