@@ -2,6 +2,8 @@ package admin
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,8 +31,12 @@ const (
 	propMoveArgument = "MQX_ARGUMENT"
 )
 
-// leaseGroup is the group in whose name the queue of a plan's journal is locked.
-func leaseGroup(plan string) string { return TopicMoves + "_" + plan }
+// leaseGroup is the group in whose name the queue of a plan's journal is locked: one for
+// each plan. Apache's broker asks for no such group; mqx's does, and it goes with the plan.
+func leaseGroup(plan string) string {
+	sum := sha256.Sum256([]byte(plan))
+	return TopicMoves + "_" + hex.EncodeToString(sum[:8])
+}
 
 // moveJournal is the journal of one plan.
 type moveJournal struct {
@@ -132,15 +138,53 @@ func (j *moveJournal) Renew(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	req := remoting.NewRequest(remoting.ReqLockBatchMQ, &remoting.RPCHeader{})
-	if req.Body, err = j.lockBody(); err != nil {
-		return false, err
+	resp, err := j.lock(ctx, b)
+	if hasCode(err, remoting.RespSubscriptionGroupNotExist) {
+		if err = j.createGroup(ctx, b); err == nil {
+			resp, err = j.lock(ctx, b)
+		}
 	}
-	resp, err := askBody[remoting.LockBatchResponseBody](ctx, j.c, b.Addr, req)
 	if err != nil {
 		return false, fmt.Errorf("cannot take the lease of plan %s: %w", j.plan, b.fail(err))
 	}
 	return len(resp.LockOKMQSet) > 0, nil
+}
+
+func (j *moveJournal) lock(ctx context.Context, b Broker) (*remoting.LockBatchResponseBody, error) {
+	req := remoting.NewRequest(remoting.ReqLockBatchMQ, &remoting.RPCHeader{})
+	var err error
+	if req.Body, err = j.lockBody(); err != nil {
+		return nil, err
+	}
+	return askBody[remoting.LockBatchResponseBody](ctx, j.c, b.Addr, req)
+}
+
+func (j *moveJournal) createGroup(ctx context.Context, b Broker) error {
+	g := remoting.NewSubscriptionGroupConfig(leaseGroup(j.plan))
+	req := remoting.NewRequest(remoting.ReqUpdateAndCreateSubscriptionGroup, nil)
+	var err error
+	if req.Body, err = fastjson.MarshalStandard(&g); err != nil {
+		return err
+	}
+	_, err = j.c.ask(ctx, b.Addr, req)
+	return err
+}
+
+// forget deletes the group of the lease, when the plan has ended.
+func (j *moveJournal) forget(ctx context.Context) error {
+	b, err := j.master(ctx)
+	if err != nil {
+		return err
+	}
+	have, err := j.c.groupTable(ctx, b.Addr)
+	if err != nil {
+		return err
+	}
+	if _, ok := have[leaseGroup(j.plan)]; !ok {
+		return nil
+	}
+	_, err = j.c.ask(ctx, b.Addr, remoting.NewRequest(remoting.ReqDeleteSubscriptionGroup, &remoting.DeleteSubscriptionGroupHeader{GroupName: leaseGroup(j.plan)}))
+	return err
 }
 
 // release gives the lease back, so that somebody else need not wait for its end.

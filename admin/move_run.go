@@ -426,5 +426,9 @@ func (r *MoveRun) Run(ctx context.Context, tell func(d *move.Decision)) (*move.D
 func (r *MoveRun) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.journal.c.cfg.BrokerTimeout)
 	defer cancel()
-	return errors.Join(r.journal.release(ctx), r.journal.close())
+	err := r.journal.release(ctx)
+	if r.State().Phase.Ended() {
+		err = errors.Join(err, r.journal.forget(ctx))
+	}
+	return errors.Join(err, r.journal.close())
 }

@@ -1,0 +1,229 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mqx/admin/move"
+	"mqx/client"
+	"mqx/message"
+)
+
+// moveLoad is a producer and a group that work while queues move.
+type moveLoad struct {
+	t     *testing.T
+	topic string
+	acked atomic.Int64
+	stop  chan struct{}
+	sent  sync.WaitGroup
+	got   sync.Map // body -> true
+	count atomic.Int64
+}
+
+const movePoll = 200 * time.Millisecond
+
+func startMoveLoad(t *testing.T, ns, topic, group string) *moveLoad {
+	t.Helper()
+	l := &moveLoad{t: t, topic: topic, stop: make(chan struct{})}
+	cfg := client.Config{NameServers: []string{ns}, PollRoutes: movePoll, Heartbeat: movePoll}
+	consumer, err := client.NewConsumer(client.ConsumerConfig{
+		Config: cfg, Group: group, Subscriptions: []client.Subscription{{Topic: topic}}, Rebalance: movePoll, Commit: 50 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- consumer.Run(ctx, func(_ context.Context, ms []*client.Received) error {
+			for _, m := range ms {
+				if _, again := l.got.LoadOrStore(string(m.Body), true); !again {
+					l.count.Add(1)
+				}
+			}
+			return nil
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	p, err := client.NewProducer(client.ProducerConfig{Config: cfg, Group: "mover"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.sent.Go(func() {
+		defer func() { _ = p.Close() }()
+		for n := 0; ; n++ {
+			select {
+			case <-l.stop:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+			if _, err := p.Send(t.Context(), &message.Message{Topic: topic, Body: fmt.Append(nil, n)}, client.SendOptions{}); err != nil {
+				t.Errorf("message %d: %v", n, err)
+				return
+			}
+			l.acked.Add(1)
+		}
+	})
+	return l
+}
+
+// finish ends the producer and waits for the group to have everything.
+func (l *moveLoad) finish() {
+	l.t.Helper()
+	close(l.stop)
+	l.sent.Wait()
+	eventually(l.t, "every message", func() bool { return l.count.Load() == l.acked.Load() })
+	l.t.Logf("%d messages", l.acked.Load())
+}
+
+func moveAsk(topic string, targets ...string) move.Ask {
+	return move.Ask{
+		Kind: move.Migrate, Topic: topic, Sources: []string{"a"}, Targets: targets,
+		Policy: move.Policy{RouteInterval: movePoll, Remove: true},
+	}
+}
+
+// runMove takes steps until the plan halts, or until a phase is reached.
+func runMove(t *testing.T, r *MoveRun, until move.Phase) move.Phase {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var trace []string
+	limit := time.AfterFunc(60*time.Second, cancel)
+	defer limit.Stop()
+	_, err := r.Run(ctx, func(d *move.Decision) {
+		trace = append(trace, fmt.Sprint(r.State().Phase, " ", d.Waiting, " ", d.Note))
+		for i := range d.Commands {
+			trace = append(trace, "  "+d.Commands[i].String())
+		}
+		if r.State().Phase == until {
+			cancel()
+		}
+	})
+	if err != nil && (!errors.Is(err, context.Canceled) || r.State().Phase != until) {
+		t.Fatalf("%v; %s", err, trace)
+	}
+	if st := r.State(); st.Stopped != "" {
+		t.Fatalf("stopped: %s; %s", st.Stopped, trace)
+	}
+	return r.State().Phase
+}
+
+// A topic moves from one broker to another under a producer and a group; the tool is
+// killed on the way, and another goes on. A second operator is refused.
+func TestMigrate(t *testing.T) {
+	ns := startNameServer(t)
+	startBroker(t, ns, "a")
+	startBroker(t, ns, "d")
+	c := newClient(t, ns)
+	ctx := t.Context()
+	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
+	load := startMoveLoad(t, ns, "T", "g")
+	eventually(t, "the group to read", func() bool { return load.count.Load() > 20 })
+
+	plan, err := c.PlanMove(ctx, moveAsk("T", "d"))
+	if err != nil || len(plan.Problems) > 0 {
+		t.Fatalf("%v %v", plan, err)
+	}
+	run, err := c.StartMove(ctx, plan, MoveOptions{Owner: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runMove(t, run, move.Visible)
+
+	// A second operator, on the same plan and with one of his own, is refused.
+	second, err := c.OpenMove(ctx, plan.State.ID, MoveOptions{Owner: "two"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owned *move.OwnedError
+	if _, err := second.Step(ctx); !errors.As(err, &owned) {
+		t.Fatalf("the second operator got %v", err)
+	}
+	if err := second.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	again, err := c.PlanMove(ctx, moveAsk("T", "d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Problems = nil
+	var overlap *ErrOverlap
+	if _, err := c.StartMove(ctx, again, MoveOptions{}); !errors.As(err, &overlap) {
+		t.Fatalf("a second plan got %v", err)
+	}
+
+	// The first is gone; its lease is given back here so that the test need not wait a minute for its end.
+	if err := run.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	moves, errs, err := c.Moves(ctx)
+	if err != nil || len(errs) > 0 || len(moves) != 1 || moves[0].State.Phase != move.Visible {
+		t.Fatalf("plans: %+v %v %v", moves, errs, err)
+	}
+	run, err = c.OpenMove(ctx, plan.State.ID, MoveOptions{Owner: "three"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := runMove(t, run, ""); end != move.Done {
+		t.Fatalf("ended at %s", end)
+	}
+	if err := run.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	load.finish()
+	checkOnlyOn(t, c, "T", "d")
+}
+
+func checkOnlyOn(t *testing.T, c *Client, topic, broker string) {
+	t.Helper()
+	d, err := c.GetTopic(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Brokers) != 1 || d.Brokers[0].Broker != broker || d.Brokers[0].Perm != 6 {
+		t.Fatalf("topic %s is on %+v", topic, d.Brokers)
+	}
+}
+
+// A move that is rolled back leaves the source as it was, and nothing is lost.
+func TestMigrateBack(t *testing.T) {
+	ns := startNameServer(t)
+	startBroker(t, ns, "a")
+	startBroker(t, ns, "d")
+	c := newClient(t, ns)
+	ctx := t.Context()
+	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
+	load := startMoveLoad(t, ns, "T", "g")
+	plan, err := c.PlanMove(ctx, moveAsk("T", "d"))
+	if err != nil || len(plan.Problems) > 0 {
+		t.Fatalf("%v %v", plan, err)
+	}
+	run, err := c.StartMove(ctx, plan, MoveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runMove(t, run, move.Sealed)
+	if err := c.AskMove(ctx, plan.State.ID, move.RollBack, ""); err != nil {
+		t.Fatal(err)
+	}
+	if end := runMove(t, run, ""); end != move.RolledBack {
+		t.Fatalf("ended at %s", end)
+	}
+	if err := run.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	load.finish()
+	d, err := c.GetTopic(ctx, "T")
+	if err != nil || len(d.Brokers) != 2 || d.Brokers[0].Perm != 6 || d.Brokers[1].Perm != 4 {
+		t.Fatalf("%+v %v", d, err)
+	}
+}
