@@ -414,6 +414,9 @@ func (r *MoveRun) Run(ctx context.Context, tell func(d *move.Decision)) (*move.D
 		if d.Halt {
 			return &d, nil
 		}
+		if ctx.Err() != nil { // before a wait of no time could win
+			return &d, ctx.Err()
+		}
 		select {
 		case <-ctx.Done():
 			return &d, ctx.Err()

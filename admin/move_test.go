@@ -11,7 +11,9 @@ import (
 
 	"mqx/admin/move"
 	"mqx/client"
+	"mqx/internal/fastjson"
 	"mqx/message"
+	"mqx/remoting"
 )
 
 // moveLoad is a producer and a group that work while queues move.
@@ -27,8 +29,27 @@ type moveLoad struct {
 
 const movePoll = 200 * time.Millisecond
 
+// startMoveLoad lets a group begin at the start of every queue that there is, by offsets;
+// in a queue without one it would begin at the end.
 func startMoveLoad(t *testing.T, ns, topic, group string) *moveLoad {
 	t.Helper()
+	c := newClient(t, ns)
+	for _, b := range mustBrokers(t, c, topic) {
+		cfg := remoting.NewSubscriptionGroupConfig(group)
+		req := remoting.NewRequest(remoting.ReqUpdateAndCreateSubscriptionGroup, nil)
+		var err error
+		if req.Body, err = fastjson.MarshalStandard(&cfg); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.ask(t.Context(), b.Addr, req); err != nil {
+			t.Fatal(err)
+		}
+		for q := range int32(4) {
+			if err := c.moveOffset(t.Context(), b, &move.Command{Kind: move.SetOffset, Topic: topic, Group: group, Queue: q}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	l := &moveLoad{t: t, topic: topic, stop: make(chan struct{})}
 	cfg := client.Config{NameServers: []string{ns}, PollRoutes: movePoll, Heartbeat: movePoll}
 	consumer, err := client.NewConsumer(client.ConsumerConfig{
@@ -75,12 +96,31 @@ func startMoveLoad(t *testing.T, ns, topic, group string) *moveLoad {
 	return l
 }
 
+func mustBrokers(t *testing.T, c *Client, topic string) []Broker {
+	t.Helper()
+	brokers, err := c.topicBrokers(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return brokers
+}
+
 // finish ends the producer and waits for the group to have everything.
 func (l *moveLoad) finish() {
 	l.t.Helper()
 	close(l.stop)
 	l.sent.Wait()
-	eventually(l.t, "every message", func() bool { return l.count.Load() == l.acked.Load() })
+	for deadline := time.Now().Add(15 * time.Second); l.count.Load() < l.acked.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			var missing []int64
+			for n := range l.acked.Load() {
+				if _, ok := l.got.Load(fmt.Sprint(n)); !ok {
+					missing = append(missing, n)
+				}
+			}
+			l.t.Fatalf("%d of %d messages are missing: %d to %d", len(missing), l.acked.Load(), missing[0], missing[len(missing)-1])
+		}
+	}
 	l.t.Logf("%d messages", l.acked.Load())
 }
 
