@@ -101,6 +101,7 @@ func planKinds() map[string]planKind {
 
 		kindOffset:        {replanOffset, undoOffset},
 		kindOffsetRemoval: {replanOffsetRemoval, undoOffsetRemoval},
+		kindCopy:          {replanCopy, nil},
 	}
 }
 

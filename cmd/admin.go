@@ -30,6 +30,7 @@ func newAdminCmd(a *app) *cobra.Command {
 		newMessageCmd(a),
 		newClusterCmd(a),
 		newTraceCmd(a),
+		newDLQCmd(a),
 		newConfigCmd(a),
 		newBrokerAdminCmd(a),
 		newClientCmd(a),

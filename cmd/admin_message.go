@@ -17,7 +17,8 @@ func newMessageCmd(a *app) *cobra.Command {
   mqx admin message find ORDERS --key order-4711
   mqx admin message track 7F000001000077C80000000000000000
   mqx admin message export ORDERS -O orders.ndjson`,
-	}, newMessageGetCmd(a), newMessageFindCmd(a), newMessageDecodeCmd(a), newMessageTrackCmd(a), newMessageExportCmd(a), newMessageSendCmd())
+	}, newMessageGetCmd(a), newMessageFindCmd(a), newMessageDecodeCmd(a), newMessageTrackCmd(a), newMessageExportCmd(a), newMessageImportCmd(a), newMessageCopyCmd(a),
+		newMessageReplayCmd(a), newMessageSendCmd())
 }
 
 // newMessageSendCmd says where sending is: there is one way to do it.

@@ -54,6 +54,11 @@ func (s *messageSelection) add(c *cobra.Command) {
 		f.StringVar(&s.start, "start", "start", "first message: start, end, an offset, or @TIME")
 		f.StringVar(&s.end, "end", "", "message to stop before: end, an offset, or @TIME (default: where each queue ends now)")
 	})
+	s.addFilters(c)
+}
+
+// addFilters adds the flags that choose by what a message is.
+func (s *messageSelection) addFilters(c *cobra.Command) {
 	grouped(c, groupFilter, func(f *pflag.FlagSet) {
 		f.StringVar(&s.tag, "tag", "", "only messages with this tag; a || b for one of several")
 		f.StringVar(&s.where, "where", "", "only messages that fulfil this SQL92 expression over their properties")

@@ -19,7 +19,7 @@ var changeSchema = render.Schema{Kind: "ChangeList", Name: "object", Fields: []r
 	{Name: "part", Doc: "which part of it, as in queue 3 or a key; unknown for all of it"},
 	{Name: "broker", Doc: "broker; unknown for a name server"},
 	{Name: "addr", Title: "ADDRESS", Whole: true, Doc: "its address"},
-	{Name: "action", Tone: render.ToneOf(map[string]render.Tone{"none": render.Dim, "create": render.Good, "delete": render.Bad}, render.Warn), Doc: "create, update, delete, or none where it is so already"},
+	{Name: "action", Tone: render.ToneOf(map[string]render.Tone{"none": render.Dim, "create": render.Good, "delete": render.Bad}, render.Warn), Doc: "create, update, delete, send, or none where it is so already"},
 	{Name: "before", Kind: render.Object, Doc: "the state before, unknown where there was none"},
 	{Name: "after", Kind: render.Object, Doc: "the state after, as it was read back once done; unknown where nothing is left"},
 	{Name: "warning", Wide: true, Doc: "what to mind"},

@@ -44,6 +44,13 @@ func classify(err error) *Failure {
 		f.Try = "mqx admin topic ls, mqx admin topic get TOPIC"
 		return f
 	}
+	if no, ok := errors.AsType[*admin.RefusedError](err); ok {
+		f.Code, f.Why, f.Try = ExitUsage, no.Why, no.Try
+		if no.Unsafe {
+			f.Code = ExitCheckFailed
+		}
+		return f
+	}
 	if _, ok := errors.AsType[*admin.ChangedError](err); ok {
 		f.Code = ExitCheckFailed
 		f.Why, f.Try = "nothing was done, it might not be what was meant any more", "look, and plan anew"
