@@ -63,6 +63,7 @@ type Broker struct {
 	ackHandler     func([]*server.Request)
 	pops           *popService
 	modes          *requestModes
+	broadcasts     *broadcastOffsets
 	routes         *routeTable
 	main, vip      *server.Server
 	limits         *server.Limits
@@ -166,6 +167,7 @@ func New(cfg Config) (*Broker, error) {
 	b.woken = newWokenPulls(b.classes.vip, b.pull)
 	b.sendHandler, b.ackHandler = b.handleSend, b.handleAcks
 	b.pops, b.routes = newPopService(b, &cfg), newRouteTable(b)
+	b.broadcasts = newBroadcastOffsets()
 	b.modes = newRequestModes(b.fsys, b.configFile("messageRequestMode.json"))
 	b.delays = newDelayService(b, delayConfig{
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
@@ -288,6 +290,7 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 	}
 	wg.Go(func() { b.woken.Run(ctx, wokenWorkers) })
 	wg.Go(func() { b.keepTime(ctx) })
+	wg.Go(func() { b.keepBroadcasts(ctx) })
 	wg.Go(func() { b.delays.Run(ctx) })
 	b.pops.Start()
 	wg.Go(func() { b.pops.Run(ctx) })

@@ -190,10 +190,15 @@ type Clients struct {
 	LitePull                 bool          `conf:"litePullMessageEnable"`
 	SlaveRead                bool          `conf:"slaveReadEnable"`
 	ServerSideReset          bool          `conf:"useServerSideResetOffset"`
-	FlushConsumerOffset      time.Duration `conf:"flushConsumerOffsetInterval,ms"`
-	OffsetVersionStep        int64         `conf:"consumerOffsetUpdateVersionStep"`
-	FlushDelayOffset         time.Duration `conf:"flushDelayOffsetInterval,ms"`
-	DelayVersionStep         int64         `conf:"delayOffsetUpdateVersionStep"`
+	// BroadcastOffsets keeps the places of the clients of broadcast groups; BroadcastGone is how long those of a client that is
+	// not connected count, BroadcastPatience those of one that is and does not pull.
+	BroadcastOffsets    bool          `conf:"enableBroadcastOffsetStore"`
+	BroadcastGone       time.Duration `conf:"broadcastOffsetExpireSecond,s"`
+	BroadcastPatience   time.Duration `conf:"broadcastOffsetExpireMaxSecond,s"`
+	FlushConsumerOffset time.Duration `conf:"flushConsumerOffsetInterval,ms"`
+	OffsetVersionStep   int64         `conf:"consumerOffsetUpdateVersionStep"`
+	FlushDelayOffset    time.Duration `conf:"flushDelayOffsetInterval,ms"`
+	DelayVersionStep    int64         `conf:"delayOffsetUpdateVersionStep"`
 	// MaxParkedPulls bounds the long polls held at one time (ours).
 	MaxParkedPulls int `conf:"maxParkedPulls"`
 }
@@ -330,6 +335,7 @@ func DefaultConfig() Config {
 			AutoCreateGroup: true, CreateSystemGroup: true, RegisterProducer: true, NotifyConsumerIDsChanged: true,
 			ChannelExpired: 120 * time.Second,
 			LongPolling:    true, ShortPolling: time.Second, LitePull: true, ServerSideReset: true,
+			BroadcastOffsets: true, BroadcastGone: 120 * time.Second, BroadcastPatience: 300 * time.Second,
 			FlushConsumerOffset: 5 * time.Second, OffsetVersionStep: 500, FlushDelayOffset: 10 * time.Second, DelayVersionStep: 200, MaxParkedPulls: 100_000,
 		},
 		Filters: Filters{ExpectFilterGroups: 32, BloomErrorPercent: 20, FilterDataKept: 24 * time.Hour},

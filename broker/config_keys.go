@@ -43,7 +43,6 @@ var noEffectReasons = map[string]string{
 	"aclv1":        "access control is not served yet",
 	"addrserver":   "name servers are not fetched from an address server; give namesrvAddr",
 	"auth":         "authentication and authorization are not served yet",
-	"broadcast":    "the offsets of broadcast clients behind a proxy are not kept",
 	"cold":         "control of cold reads is not served",
 	"compaction":   "compaction topics are not served",
 	"container":    "there is no broker container",

@@ -260,6 +260,16 @@ func (t *consumerTable) Client(group, id string) *member {
 	return nil
 }
 
+// ClientOf is the id of the client that a connection is to a group, "" for none.
+func (t *consumerTable) ClientOf(group string, conn uint64) string {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if g := t.mu.groups[group]; g != nil && g.clients[conn] != nil {
+		return g.clients[conn].id
+	}
+	return ""
+}
+
 // Connection is the form of GET_CONSUMER_CONNECTION_LIST, nil when the group
 // is not online.
 func (t *consumerTable) Connection(group string) *remoting.ConsumerConnection {

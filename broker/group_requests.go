@@ -67,6 +67,7 @@ func (b *Broker) handleDeleteGroup(r *server.Request) {
 		r.Reply(remoting.RespSuccess, "")
 	})
 	b.pops.Forget(func(_, group string) bool { return group == h.GroupName })
+	b.broadcasts.Forget(func(_, group string) bool { return group == h.GroupName })
 	b.consumers.Touch(h.GroupName)
 	b.log.Info("subscription group deleted", "group", h.GroupName, "offsets", h.CleanOffset, "peer", r.Conn().Remote())
 }

@@ -34,6 +34,8 @@ type pullContext struct {
 	topic  *topic
 	group  *group
 	filter msgFilter // nil: every message
+	// broadcast: the heartbeats of the group say so.
+	broadcast bool
 }
 
 // pullRefused is a refusal with the reason why it is forbidden (0 for other
@@ -86,6 +88,12 @@ func (b *Broker) pull(r *server.Request, first bool) {
 	b.offsets.Pulled(h.Topic, h.ConsumerGroup, h.QueueID, h.QueueOffset)
 	if b.cfg().ServerSideReset {
 		if off, ok := b.offsets.TakeReset(h.Topic, h.ConsumerGroup, h.QueueID); ok {
+			b.answerReset(r, &c, off)
+			return
+		}
+	}
+	if first {
+		if off, moved := b.broadcastStart(r, &c); moved {
 			b.answerReset(r, &c, off)
 			return
 		}
@@ -200,7 +208,7 @@ func (b *Broker) subscriptionOfGroup(c *pullContext) *pullRefused {
 	case h.SubVersion > sub.SubVersion:
 		return refusePull(remoting.RespSubscriptionNotLatest, 0, "the consumer's subscription not latest")
 	}
-	c.filter = sub.filter
+	c.filter, c.broadcast = sub.filter, model == remoting.Broadcasting
 	if !isTagType(sub.ExpressionType) {
 		f, e := b.groupFilter(h.Topic, h.ConsumerGroup, h.SubVersion, sub.ExpressionType)
 		if e != nil {
@@ -289,6 +297,7 @@ func (b *Broker) answerPull(r *server.Request, c *pullContext, code int32, res *
 	if status == store.NoMatchedLogicQueue {
 		status = store.NoMessageInQueue // the topic has the queue, it was only not written to
 	}
+	b.broadcastPulled(r, c, code, res.NextOffset)
 	p := newReply(code, status.String())
 	var suggest int64
 	if b.cfg().SlaveRead {

@@ -112,6 +112,7 @@ func (b *Broker) dropTopicData(names []string) error {
 		b.offsets.RemoveTopic(name)
 		b.dropCounters(name)
 		b.modes.RemoveTopic(name)
+		b.broadcasts.Forget(func(topic, _ string) bool { return topic == name })
 		b.timers.forget(name)
 		if err := b.store.DeleteTopic(name); err != nil {
 			return err
