@@ -99,7 +99,11 @@ func TestTimerMessages(t *testing.T) {
 	nsPort := freePort(t)
 	namesrv := loopback(nsPort)
 	mqxNameserver(t, nsPort).cleanup(t)
-	mqxBroker(t, brokerSpec{port: freePort(t), namesrv: namesrv, store: filepath.Join(testDir(t, "timers"), "store"), extra: timerSettings(20)}).cleanup(t)
+	window, delays := 20, []time.Duration{4 * time.Second, 6 * time.Second}
+	if reference() {
+		window, delays = 300, []time.Duration{20 * time.Second} // Apache's broker delivers a message that has rolled though it was recalled
+	}
+	mqxBroker(t, brokerSpec{port: freePort(t), namesrv: namesrv, store: filepath.Join(testDir(t, "timers"), "store"), extra: timerSettings(window)}).cleanup(t)
 	waitRegistered(t, namesrv)
 	const topic = "E2E_TIMER"
 	createTopic(t, namesrv, topic, 2)
@@ -109,10 +113,6 @@ func TestTimerMessages(t *testing.T) {
 	d := sharedDriver(t)
 	d.send(t, namesrv, topic, "sync", forJava(timerOutgoing("java", due, time.Second, 5*time.Second)), nil)
 	gone := map[string]time.Time{}
-	delays := []time.Duration{4 * time.Second, 6 * time.Second}
-	if reference() {
-		delays = []time.Duration{time.Second} // Apache's broker delivers a message that has rolled though it was recalled
-	}
 	recallWithJava(t, namesrv, topic, d.send(t, namesrv, topic, "sync", forJava(timerOutgoing("recalled", gone, delays...)), nil))
 	waitFor(t, arrival, "the timer messages", func() (bool, string) {
 		n := len(in.received())

@@ -142,7 +142,11 @@ public final class Driver {
     }
 
     private static DefaultMQProducer producer(String namesrv, String namespace) throws Exception {
-        String key = namespace == null ? namesrv : namespace + "@" + namesrv;
+        return producer(namesrv, namespace, false);
+    }
+
+    private static DefaultMQProducer producer(String namesrv, String namespace, boolean unit) throws Exception {
+        String key = (namespace == null ? namesrv : namespace + "@" + namesrv) + (unit ? " unit" : "");
         DefaultMQProducer p = PRODUCERS.get(key);
         if (p == null) {
             p = new DefaultMQProducer("e2e_java_producer");
@@ -150,6 +154,7 @@ public final class Driver {
             if (namespace != null) {
                 p.setNamespace(namespace);
             }
+            p.setUnitMode(unit);
             p.setInstanceName("p" + Integer.toHexString(key.hashCode()));
             p.setSendMsgTimeout(10000);
             p.start();
@@ -182,7 +187,7 @@ public final class Driver {
     }
 
     private static Object send(JSONObject q) throws Exception {
-        DefaultMQProducer p = producer(q.getString("namesrv"), q.getString("namespace"));
+        DefaultMQProducer p = producer(q.getString("namesrv"), q.getString("namespace"), q.getBooleanValue("unit"));
         String topic = q.getString("topic");
         String mode = q.getString("mode");
         JSONArray in = q.getJSONArray("messages");
@@ -356,6 +361,7 @@ public final class Driver {
             c.setNamespace(q.getString("namespace"));
         }
         c.setPersistConsumerOffsetInterval(1000);
+        c.setUnitMode(q.getBooleanValue("unit"));
         if (q.getBooleanValue("broadcast")) {
             c.setMessageModel(MessageModel.BROADCASTING);
         }
