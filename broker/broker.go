@@ -80,6 +80,8 @@ type Broker struct {
 	brokerPuts, brokerGets *stats.Counter
 	putTimes, getTimes     latencies
 	rates                  rates
+	rpc                    server.RPCTimes
+	ages                   ageCache
 	getMu                  struct {
 		sync.RWMutex
 		counters map[offsetKey]getCounters
@@ -328,6 +330,7 @@ func (b *Broker) listen(ctx context.Context) error {
 func (b *Broker) newServer(port int, vip bool) (*server.Server, error) {
 	sc := b.cfg().serverConfig(port, b.limits, b.log)
 	sc.OnOpen, sc.OnClose = b.connOpened, func(c *server.Conn, _ error) { b.connClosed(c) }
+	sc.Times = &b.rpc
 	sc.OnWritable = func(c *server.Conn) { b.hold.Writable(c.ID()) }
 	if vip {
 		sc.Precedence = b.classes.vip

@@ -105,6 +105,7 @@ var refusedValues = map[string][2]string{
 	"authenticationEnabled":         {"true", "false"},
 	"authorizationEnabled":          {"true", "false"},
 	"migrateAuthFromV1Enabled":      {"true", "false"},
+	"metricsExporterType":           {"LOG", "PROM"},
 	"storeType":                     {"defaultRocksDB", "default"},
 	"configManagerVersion":          {"v2", "v1"},
 	"useSingleRocksDBForAllConfigs": {"true", "false"},

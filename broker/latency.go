@@ -14,12 +14,14 @@ import (
 type latencies struct {
 	buckets [40]atomic.Int64 // bucket i: below 2^i µs
 	maxUs   atomic.Int64
+	sumUs   atomic.Int64
 }
 
 // Add counts n events of a duration.
 func (l *latencies) Add(d time.Duration, n int64) {
 	us := max(0, d.Microseconds())
 	l.buckets[min(bits.Len64(uint64(us)), len(l.buckets)-1)].Add(n)
+	l.sumUs.Add(us * n)
 	for {
 		m := l.maxUs.Load()
 		if us <= m || l.maxUs.CompareAndSwap(m, us) {

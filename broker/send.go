@@ -29,6 +29,7 @@ type sendItem struct {
 	props []byte
 	key   []byte // the unique key that the answer carries
 	msgs  int64
+	kind  messageKind
 }
 
 // sendBatch is the puts of one call of the handler.
@@ -55,7 +56,7 @@ func (b *Broker) newSendItem(r *server.Request) *sendItem {
 func (it *sendItem) free() {
 	it.put = store.Put{Done: it.put.Done}
 	it.b, it.req, it.topic, it.key = nil, nil, nil, nil
-	it.head, it.msgs, it.queue = remoting.SendMessageView{}, 0, 0
+	it.head, it.msgs, it.queue, it.kind = remoting.SendMessageView{}, 0, 0, kindNormal
 	if cap(it.props) > 40<<10 {
 		it.props = nil
 	}
@@ -230,7 +231,7 @@ func (b *Broker) fillSingle(it *sendItem, now time.Time) *refusedError {
 	} else if drop {
 		p.dropPriority, p.replaced = true, true
 	}
-	it.key = p.uniqKey
+	it.key, it.kind = p.uniqKey, p.kind()
 	var newKey []byte
 	if len(it.key) == 0 {
 		newKey = b.ids.AppendNext(nil)
@@ -238,6 +239,8 @@ func (b *Broker) fillSingle(it *sendItem, now time.Time) *refusedError {
 	}
 	it.props = b.own().appendStored(it.props[:0], h.Properties, &p, newKey)
 	if toDLQ {
+		origin, _ := message.Property(it.props, message.PropRetryTopic)
+		b.countDeadLetter(string(origin), retry.GroupOf(string(h.Topic)))
 		it.props = message.SetProperty(it.props, message.PropDelay, "-1")
 	}
 	b.fillRecord(it, body, it.props)
@@ -331,7 +334,7 @@ func (b *Broker) fillBatch(it *sendItem) *refusedError {
 	if e := b.checkItems(it, body); e != nil {
 		return e
 	}
-	it.key = p.uniqKey
+	it.key, it.kind = p.uniqKey, p.kind()
 	it.msgs = int64(n)
 	if isBatchQueue(it.topic.Attributes) && len(p.uniqKey) > 0 {
 		return b.fillInner(it, body, n, &p)
@@ -464,6 +467,7 @@ func (it *sendItem) succeeded(p *reply) {
 	}
 	it.topic.puts.AddTimes(it.msgs, 1)
 	it.topic.putBytes.AddTimes(int64(put.Size), 1)
+	it.topic.in.add(it.kind, it.msgs, int64(put.Size))
 	b.brokerPuts.AddTimes(it.msgs, 1)
 }
 

@@ -151,6 +151,7 @@ func (sb *sentBack) done(p *store.Put) {
 	origin, _ := message.Property(sb.rec.Properties, message.PropRetryTopic)
 	b.countSentBack(string(origin), sb.group)
 	if sb.dlq {
+		b.countDeadLetter(string(origin), sb.group)
 		key, _ := message.Property(sb.rec.Properties, message.PropUniqKey)
 		b.quiet.Warn("a message was sent to the dead letters", "group", sb.group, "topic", string(origin),
 			"key", string(key), "phys_offset", p.PhysicalOffset, "was_phys_offset", sb.msgID)
@@ -161,4 +162,9 @@ func (sb *sentBack) done(p *store.Put) {
 // countSentBack counts a message that a group sent back.
 func (b *Broker) countSentBack(topic, group string) {
 	b.stats.Counter(stats.SendBackNums, offsetKey{topic, group}.String()).Add(1)
+}
+
+// countDeadLetter counts a message that a group gave up.
+func (b *Broker) countDeadLetter(topic, group string) {
+	b.stats.Counter(stats.DeadLetterNums, offsetKey{topic, group}.String()).Add(1)
 }

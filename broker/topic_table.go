@@ -27,6 +27,7 @@ type topic struct {
 	name           []byte
 	saved          atomic.Bool // topics.json on disk holds it
 	puts, putBytes *stats.Counter
+	in             *topicMeter // what came, by kind; nil where it is not told apart
 }
 
 // topicTable is all topics of the broker. Safe to share.
@@ -142,6 +143,7 @@ func (t *topicTable) newTopic(c remoting.TopicConfig) *topic {
 		name:        []byte(c.TopicName),
 		puts:        t.stats.Counter(stats.TopicPutNums, c.TopicName),
 		putBytes:    t.stats.Counter(stats.TopicPutSize, c.TopicName),
+		in:          &topicMeter{},
 	}
 }
 
@@ -249,7 +251,10 @@ func (t *topicTable) SetOrder(ordered map[string]bool) {
 func (t *topicTable) replace(c remoting.TopicConfig) {
 	old := t.mu.topics[c.TopicName]
 	nt := t.newTopic(c)
-	nt.saved.Store(old != nil && old.saved.Load())
+	if old != nil {
+		nt.saved.Store(old.saved.Load())
+		nt.in = old.in
+	}
 	t.mu.topics[c.TopicName] = nt
 	t.mu.version = t.mu.version.NextVersion(t.now())
 }

@@ -105,6 +105,19 @@ func (o *openTransactions) count(topic string) int64 {
 	return o.mu.counts[topic].Count
 }
 
+// all are the open transactions by topic, but for topics that have none.
+func (o *openTransactions) all() map[string]int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := make(map[string]int64, len(o.mu.counts))
+	for topic, c := range o.mu.counts {
+		if c.Count != 0 {
+			out[topic] = c.Count
+		}
+	}
+	return out
+}
+
 // due is when the file is to be written; ok is false when nothing has changed.
 func (o *openTransactions) due(every time.Duration) (at time.Time, ok bool) {
 	o.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"mqx/broker/stats"
 	"mqx/broker/transaction"
 	"mqx/message"
 	"mqx/remoting"
@@ -119,6 +120,7 @@ func (b *Broker) beginEnd(r *server.Request, rec message.View, half transaction.
 		return nil
 	case d == transaction.Rollback:
 		t.counts.rollbacks.Add(1)
+		b.stats.Counter(stats.RollbackNums, string(half.RealTopic)).Add(1)
 		if open {
 			t.countOpen(half.RealTopic, -1)
 		}
@@ -161,6 +163,7 @@ func (it *endItem) done(put *store.Put) {
 		t.countOpen(it.half.RealTopic, -1)
 	}
 	t.counts.commits.Add(1)
+	b.stats.Counter(stats.CommitNums, string(it.half.RealTopic)).Add(1)
 	b.countPut(put.Record.Topic, put.Size)
 	it.req.Reply(remoting.RespSuccess, "")
 }

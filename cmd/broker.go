@@ -57,7 +57,7 @@ join-check looks it over, mqx admin topic spread gives it topics.`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { return runBroker(a, c, o) },
 	}
-	o.server.add(c, "10911")
+	o.server.add(c, "10911", brokerMetrics)
 	grouped(c, groupServer, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.namesrv, "namesrv", "n", "", "name servers to register at, ; or , between them")
 		f.StringVar(&o.store, "store", "", "store directory (default: that of the configuration, else ~/store)")
@@ -162,14 +162,28 @@ func runBroker(a *app, c *cobra.Command, o *brokerOptions) error {
 	if err := startPprof(c.Context(), log, o.server.pprof); err != nil {
 		return err
 	}
+	scraped, err := o.metricsAddr(c, &cfg)
+	if err != nil {
+		return err
+	}
 	b, err := broker.New(cfg)
 	if err != nil {
 		return startFailure(err)
 	}
+	startMetrics(c.Context(), log, scraped, cfg.MetricsMaxSeries, b)
 	return a.serve(c.Context(), log, b, func() {
 		startLines(log, b.Explain())
 		log.Info("broker started", "addr", b.Addr().String(), "version", versionText())
 	})
+}
+
+// metricsAddr is where the broker serves metrics: the flag, else its configuration, else
+// the flag's default.
+func (o *brokerOptions) metricsAddr(c *cobra.Command, cfg *broker.Config) (string, error) {
+	if addr, given := cfg.MetricsAddr(); given && !c.Flags().Changed("metrics") {
+		return addr, nil
+	}
+	return metricsAddr(o.server.metrics)
 }
 
 // brokerNamesrv is where a broker registers that was told neither by a flag nor by

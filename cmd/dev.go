@@ -28,6 +28,7 @@ type devOptions struct {
 	data         string
 	listen       string
 	brokerListen string
+	metrics      string
 	demo         bool
 }
 
@@ -58,6 +59,7 @@ messages, and ends.`,
 		f.StringVar(&o.data, "data", "", "directory to keep messages in (default: a temporary one)")
 		f.StringVar(&o.listen, "listen", "127.0.0.1:9876", "address of the name server; port 0 takes a free one")
 		f.StringVar(&o.brokerListen, "broker-listen", "127.0.0.1:10911", "address of the broker; port 0 takes a free one")
+		f.StringVar(&o.metrics, "metrics", brokerMetrics, "serve metrics in Prometheus' form at this address; off for nowhere")
 		f.BoolVar(&o.demo, "demo", false, "send and read a few messages on free ports, then end")
 	})
 	return c
@@ -65,7 +67,7 @@ messages, and ends.`,
 
 func runDev(a *app, c *cobra.Command, o *devOptions) error {
 	if o.demo {
-		for flag, value := range map[string]*string{"listen": &o.listen, "broker-listen": &o.brokerListen} {
+		for flag, value := range map[string]*string{"listen": &o.listen, "broker-listen": &o.brokerListen, "metrics": &o.metrics} {
 			if !c.Flags().Changed(flag) {
 				*value = "127.0.0.1:0"
 			}
@@ -114,6 +116,10 @@ type devCluster struct {
 // run starts both, calls ready with the name server's address, and stops the
 // broker before the name server, so that it can unregister.
 func (d *devCluster) run(ctx context.Context, o *devOptions, ready func(namesrv string) error) error {
+	scraped, err := metricsAddr(o.metrics)
+	if err != nil {
+		return err
+	}
 	namesrvCtx, stopNamesrv := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopNamesrv()
 	ns, err := d.newNameserver(o.listen)
@@ -134,7 +140,7 @@ func (d *devCluster) run(ctx context.Context, o *devOptions, ready func(namesrv 
 		case <-brokerCtx.Done():
 			return nil
 		}
-		return d.runBroker(brokerCtx, ctx, o.brokerListen, ns.Addr().String(), ready)
+		return d.runBroker(brokerCtx, ctx, o.brokerListen, ns, scraped, ready)
 	})
 	return group.Wait()
 }
@@ -156,7 +162,8 @@ func (d *devCluster) newNameserver(listen string) (*nameserver.Server, error) {
 
 // runBroker runs the broker until brokerCtx ends. told is the context that ends
 // when somebody tells the whole to stop.
-func (d *devCluster) runBroker(brokerCtx, told context.Context, listen, namesrv string, ready func(string) error) error {
+func (d *devCluster) runBroker(brokerCtx, told context.Context, listen string, ns *nameserver.Server, scraped string, ready func(string) error) error {
+	namesrv := ns.Addr().String()
 	host, port, err := splitListen(listen)
 	if err != nil {
 		return err
@@ -178,6 +185,7 @@ func (d *devCluster) runBroker(brokerCtx, told context.Context, listen, namesrv 
 	if d.broker, err = broker.New(cfg); err != nil {
 		return startFailure(err)
 	}
+	startMetrics(brokerCtx, d.log, scraped, 0, ns, d.broker)
 	done := make(chan error, 1)
 	go func() { done <- d.broker.Run(brokerCtx) }()
 	select {

@@ -31,7 +31,7 @@ all of them. SIGTERM stops it in order.`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error { return runNameserver(a, c, o) },
 	}
-	o.add(c, "9876")
+	o.add(c, "9876", nameserverMetrics)
 	grouped(c, groupServer, func(f *pflag.FlagSet) {
 		f.StringP("namesrv", "n", "", "without effect, as in Apache's script")
 	})
@@ -80,10 +80,15 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 	if err := startPprof(c.Context(), log, o.pprof); err != nil {
 		return err
 	}
+	scraped, err := metricsAddr(o.metrics)
+	if err != nil {
+		return err
+	}
 	s, err := nameserver.New(cfg)
 	if err != nil {
 		return startFailure(err)
 	}
+	startMetrics(c.Context(), log, scraped, 0, s)
 	return a.serve(c.Context(), log, s, func() {
 		startLines(log, s.Explain())
 		log.Info("name server started", "addr", s.Addr().String(), "version", versionText())

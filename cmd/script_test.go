@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -62,6 +64,7 @@ func TestScripts(t *testing.T) {
 			"golden":    unpackGolden,
 			"lines":     waitLines,
 			"agree":     waitAgree,
+			"httpget":   httpGet,
 			"plainly":   exitPlainly,
 
 			"threelines": threeLines,
@@ -323,6 +326,26 @@ func startDev(ts *testscript.TestScript, neg bool, args []string) {
 	startServer(ts, false, append([]string{"dev.log", "is ready", "dev", "--listen", ns, "--broker-listen", br}, args...))
 	ts.Setenv("MQX_NAMESRV", ns)
 	ts.Setenv("BROKER", br)
+}
+
+// httpGet writes what is at an address to a file.
+func httpGet(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: httpget URL FILE")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, args[0], nil)
+	ts.Check(err)
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	if resp.StatusCode != http.StatusOK {
+		ts.Fatalf("GET %s: %s", args[0], resp.Status)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
 }
 
 // setFreePort sets variables to loopback addresses with free ports: freeport NAME...

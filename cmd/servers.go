@@ -34,14 +34,16 @@ type serverFlags struct {
 	config      string
 	listen      string
 	pprof       string
+	metrics     string
 	allow       []string
 	printConfig bool
 }
 
-func (o *serverFlags) add(c *cobra.Command, port string) {
+func (o *serverFlags) add(c *cobra.Command, port, metrics string) {
 	grouped(c, groupServer, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.config, "config", "c", "", "configuration file in Apache's form")
 		f.StringVar(&o.listen, "listen", "", "address to listen on, host:port or :port (default :"+port+")")
+		f.StringVar(&o.metrics, "metrics", metrics, "serve metrics in Prometheus' form at this address; off for nowhere")
 		f.StringVar(&o.pprof, "pprof", "", "serve Go profiles at this loopback address, as 127.0.0.1:6060")
 		f.StringArrayVar(&o.allow, "allow-unsupported", nil, "start although the configuration asks for this key, which is not served; may be repeated")
 		f.BoolVarP(&o.printConfig, "print-config", "p", false, "print every key with its value and exit")

@@ -35,6 +35,7 @@ type Server struct {
 	peers   *remoteclient.Client // notices to brokers
 	notices chan *minIDNotice
 	classes classes
+	rpc     server.RPCTimes
 
 	// Lock order: mu -> cache.mu (docs/locks.txt).
 	mu struct {
@@ -99,6 +100,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	sc.OnClose = s.onClose
+	sc.Times = &s.rpc
 	if s.net, err = server.New(sc, s.newMux()); err != nil {
 		return nil, err
 	}

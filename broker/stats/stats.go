@@ -23,6 +23,10 @@ const (
 	GroupCkNums   = "GROUP_CK_NUMS"   // topic@group
 	BrokerPutNums = "BROKER_PUT_NUMS" // cluster name
 	BrokerGetNums = "BROKER_GET_NUMS" // cluster name
+	// Names of our own.
+	DeadLetterNums = "MQX_DLQ_NUMS"         // topic@group
+	CommitNums     = "MQX_TX_COMMIT_NUMS"   // topic
+	RollbackNums   = "MQX_TX_ROLLBACK_NUMS" // topic
 )
 
 // Sampling periods and how many snapshots a window keeps. A window of one
@@ -163,6 +167,17 @@ func (s *Set) Lookup(name, k string) (*Counter, bool) {
 	defer s.mu.RUnlock()
 	c, ok := s.mu.counters[key{name, k}]
 	return c, ok
+}
+
+// Each calls f for every counter of a name with its total, in no order.
+func (s *Set) Each(name string, f func(key string, total int64)) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for id, c := range s.mu.counters {
+		if id.name == name {
+			f(id.key, c.Total())
+		}
+	}
 }
 
 // Remove forgets the counters that drop reports true for.

@@ -71,6 +71,8 @@ var doors = []struct {
 	{"github.com/klauspost/compress", []string{"message", "remoting"}},
 	{"github.com/pierrec/lz4/v4", []string{"message"}},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"client/...", "cmd"}},
+	{"github.com/prometheus/client_golang", []string{"internal/metrics"}},
+	{"github.com/prometheus/client_model", []string{"internal/metrics"}},
 	{"golang.org/x/term", []string{"cmd"}},
 	{"golang.org/x/sync", []string{"..."}},
 	{"golang.org/x/sys", []string{"internal/vfs", "store/mapped", "remoting/server"}},

@@ -69,6 +69,8 @@ type Config struct {
 	// Precedence is told of every request, so that the classes of other servers
 	// step back; nil: this server is not preferred.
 	Precedence *Precedence
+	// Times is told how long each request took; nil: nobody asks.
+	Times *RPCTimes
 	// TLS says what happens to a connection that starts with a TLS handshake.
 	TLS TLSConfig
 	// Logger, default slog.Default().

@@ -107,6 +107,7 @@ func (r *Request) ReplyBody(resp *remoting.Command, parts [][]byte, release func
 		r.conn.writeParts(&r.out, parts)
 		r.out = remoting.Command{}
 	}
+	r.observe(resp.Code, nil)
 	r.free()
 }
 
@@ -147,11 +148,12 @@ func (r *Request) address(resp *remoting.Command) {
 // answer appends resp to what the connection sends, and flushes it unless the
 // batch that r belongs to will.
 func (r *Request) answer(resp *remoting.Command) {
-	if r.IsOneway() {
-		return
+	var err error // a closed connection takes no answer, and says so itself
+	if !r.IsOneway() {
+		r.address(resp)
+		err = r.conn.enqueue(resp, r.scope, r.gen)
 	}
-	r.address(resp)
-	_ = r.conn.enqueue(resp, r.scope, r.gen) // a closed connection takes no answer, and says so itself
+	r.observe(resp.Code, err)
 }
 
 // free returns the request and its share of the buffer.
