@@ -32,7 +32,7 @@ var rooms = []struct {
 	{"nameserver", []string{"remoting", "remoting/server", "remoting/client"}},
 	{"broker/...", []string{"broker/...", "store", "filter/...", "remoting", "remoting/server", "remoting/client", "message"}},
 
-	{"admin", []string{"admin/move"}},
+	{"admin", []string{"admin/move", "admin/roll"}},
 	{"admin/...", []string{"client/...", "remoting", "remoting/client", "message", "filter/...", "store/inspect"}},
 	{"doctor/...", []string{"admin/...", "store/inspect"}},
 	{"exporter/...", []string{"admin/..."}},
