@@ -16,7 +16,8 @@ import (
 
 func newBrokerAdminCmd(a *app) *cobra.Command {
 	return asGroup(&cobra.Command{Use: "broker", Aliases: []string{"brokers"}, Short: "Brokers of a cluster"},
-		newBrokerLsCmd(a), newBrokerGetCmd(a), newBrokerStatusCmd(a), newBrokerCheckCmd(a))
+		newBrokerLsCmd(a), newBrokerGetCmd(a), newBrokerStatusCmd(a), newBrokerCheckCmd(a),
+		newBrokerSeedCmd(a))
 }
 
 // inactive: a broker that does not say it is active is worth a look.

@@ -14,5 +14,6 @@ func newClusterCmd(a *app) *cobra.Command {
 		newClusterCheckCmd(a),
 		newClusterExportCmd(a),
 		newClusterJoinCheckCmd(a),
+		newClusterRollCmd(a),
 	}...)
 }

@@ -41,8 +41,9 @@ A new broker     mqx broker start --join empty      groups of the cluster, no to
                  mqx admin broker seed B --from A   groups, chosen topics, offsets
                  mqx admin topic spread T --target B
 Load             mqx admin cluster rebalance        proposes which queues go where
-A restart        mqx admin cluster roll plan        slaves first, one broker at a time
-                 mqx admin cluster roll start --restart-cmd 'ssh {host} systemctl restart mqx-broker'
+A restart        mqx admin cluster roll plan --plan-out roll.json
+                 mqx admin cluster roll start roll.json \
+                   --restart-cmd 'ssh {host} systemctl restart mqx-broker'
 
 A topic on a new broker starts with empty queues. Groups that read it get offset 0
 there before the queue can be seen; without it, clients that begin at the end skip its
