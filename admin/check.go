@@ -35,6 +35,7 @@ type SendCheck struct {
 	Broker
 	Topic   string
 	QueueID *int32 // nil: any queue of the broker
+	First   bool // the first message, which is not counted, was stored
 	Sent    int
 	Failed  int
 	// Min, Mean, Max are of the sends that were answered; zero when there is none.
@@ -67,6 +68,39 @@ func (c *Client) CheckSend(ctx context.Context, t Target, o CheckOptions) ([]Sen
 // CheckTopic sends messages to every queue of a topic that can be written. They stay
 // there: it is for topics that nobody minds a test message in.
 func (c *Client) CheckTopic(ctx context.Context, topic string, o CheckOptions) ([]SendCheck, error) {
+	places, err := c.writePlaces(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	return c.checkPlaces(ctx, places, o)
+}
+
+// CheckTurns sends o.Count messages one after the other, each to the next queue of a
+// topic that can be written, and tells o.Each of every one.
+func (c *Client) CheckTurns(ctx context.Context, topic string, o CheckOptions) error {
+	places, err := c.writePlaces(ctx, topic)
+	if err != nil {
+		return err
+	}
+	return c.withProducer(func(p *client.Producer) error {
+		body := bytes.Repeat([]byte("a"), o.Size)
+		for i := range o.Count {
+			s := &places[i%len(places)]
+			began := time.Now()
+			result, err := c.sendOnce(ctx, p, &message.Message{Topic: topic, Body: body}, client.SendOptions{Broker: s.Name, HasQueue: true, QueueID: *s.QueueID})
+			took := time.Since(began)
+			s.note(took, err)
+			o.Each(*s, SendTry{result, took, err})
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+}
+
+// writePlaces are the queues of a topic that can be written, sorted.
+func (c *Client) writePlaces(ctx context.Context, topic string) ([]SendCheck, error) {
 	route, err := c.Route(ctx, topic)
 	if err != nil {
 		return nil, err
@@ -86,37 +120,48 @@ func (c *Client) CheckTopic(ctx context.Context, topic string, o CheckOptions) (
 			places = append(places, SendCheck{Broker: b, Topic: topic, QueueID: &id})
 		}
 	}
+	if len(places) == 0 {
+		return nil, fmt.Errorf("topic %q has no queue that can be written", topic)
+	}
 	slices.SortFunc(places, func(x, y SendCheck) int {
 		if d := compareBrokers(x.Broker, y.Broker); d != 0 {
 			return d
 		}
 		return int(*x.QueueID - *y.QueueID)
 	})
-	return c.checkPlaces(ctx, places, o)
+	return places, nil
 }
 
-func (c *Client) checkPlaces(ctx context.Context, places []SendCheck, o CheckOptions) (_ []SendCheck, err error) {
+func (c *Client) checkPlaces(ctx context.Context, places []SendCheck, o CheckOptions) ([]SendCheck, error) {
+	err := c.withProducer(func(p *client.Producer) error {
+		var mu sync.Mutex
+		return several(c.cfg.Parallel, indices(places), func(i int) error {
+			c.checkPlace(ctx, p, &places[i], o, &mu)
+			return ctx.Err()
+		})
+	})
+	return places, err
+}
+
+// withProducer calls f with a producer whose sends are one send each, of the size that
+// is asked for.
+func (c *Client) withProducer(f func(p *client.Producer) error) (err error) {
 	p, err := client.NewProducer(client.ProducerConfig{
-		Config: client.Config{NameServers: c.cfg.NameServers, Credentials: c.cfg.Credentials, TLS: c.cfg.TLS, Logger: c.cfg.Logger},
-		Group:  "mqx_check", Retries: new(int), CompressOver: -1, // each send is one send, of the size that was asked for
+		Config: client.Config{NameServers: c.cfg.NameServers, Credentials: c.cfg.Credentials, TLS: c.cfg.TLS, Map: c.cfg.Map, Logger: c.cfg.Logger},
+		Group:  "mqx_check", Retries: new(int), CompressOver: -1,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := p.Start(); err != nil {
-		return nil, err
+		return err
 	}
 	defer func() {
 		if closeErr := p.Close(); err == nil {
 			err = closeErr
 		}
 	}()
-	var mu sync.Mutex
-	_ = several(c.cfg.Parallel, indices(places), func(i int) error {
-		c.checkPlace(ctx, p, &places[i], o, &mu)
-		return nil
-	})
-	return places, ctx.Err()
+	return f(p)
 }
 
 func (c *Client) checkPlace(ctx context.Context, p *client.Producer, s *SendCheck, o CheckOptions, mu *sync.Mutex) {
@@ -132,6 +177,7 @@ func (c *Client) checkPlace(ctx context.Context, p *client.Producer, s *SendChec
 		result, err := c.sendOnce(ctx, p, &message.Message{Topic: s.Topic, Body: body}, to)
 		took := time.Since(began)
 		if i < 0 && err == nil {
+			s.First = true
 			continue // the first one connects
 		}
 		if s.note(took, err) {

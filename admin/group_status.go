@@ -215,7 +215,15 @@ func findings(s *GroupStatus, queues []remoting.MessageQueue, now time.Time) []F
 		}
 	}
 	out = append(out, subscriptionFindings(s, now)...)
+	if !settled(s, now) {
+		return out
+	}
 	return append(out, ownerFindings(s, queues)...)
+}
+
+// settled: every member runs long enough to know the topics and the other members.
+func settled(s *GroupStatus, now time.Time) bool {
+	return !slices.ContainsFunc(s.Members, func(m MemberStatus) bool { return now.Sub(m.Started()) < settleTime })
 }
 
 func hostsOf(addrs []string) []string {

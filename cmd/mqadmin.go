@@ -19,19 +19,11 @@ import (
 var mqadminLater = map[string]string{
 	"addBroker":                        "",
 	"addWritePerm":                     "",
-	"allocateMQ":                       "",
-	"brokerConsumeStats":               "mqx admin group get GROUP",
-	"brokerStatus":                     "",
-	"checkMsgSendRT":                   "mqx bench produce",
-	"checkRocksdbCqWriteProgress":      "",
 	"cleanBrokerMetadata":              "",
 	"cleanExpiredCQ":                   "",
 	"cleanUnusedTopic":                 "",
 	"cloneGroupOffset":                 "",
-	"clusterList":                      "",
-	"clusterRT":                        "mqx bench produce",
 	"consumeMessage":                   "mqx consume TOPIC",
-	"consumerStatus":                   "mqx admin group get GROUP --show members",
 	"copyAcl":                          "",
 	"copyUser":                         "",
 	"createAcl":                        "",
@@ -43,30 +35,15 @@ var mqadminLater = map[string]string{
 	"deleteUser":                       "",
 	"dumpCompactionLog":                "",
 	"electMaster":                      "",
-	"exportConfigs":                    "",
 	"exportMetadata":                   "mqx admin topic ls -o json",
 	"exportMetadataInRocksDB":          "",
-	"exportMetrics":                    "",
 	"exportPopRecord":                  "",
 	"getAcl":                           "",
-	"getBrokerEpoch":                   "",
-	"getBrokerLiteInfo":                "",
-	"getColdDataFlowCtrInfo":           "",
-	"getControllerMetaData":            "",
-	"getLiteClientInfo":                "",
-	"getLiteGroupInfo":                 "",
-	"getLiteTopicInfo":                 "",
-	"getParentTopicInfo":               "",
-	"getSyncStateSet":                  "",
 	"getUser":                          "",
-	"haStatus":                         "",
 	"listAcl":                          "",
 	"listUser":                         "",
 	"printMsg":                         "mqx consume TOPIC",
 	"printMsgByQueue":                  "mqx consume TOPIC -b BROKER -q QUEUE",
-	"producer":                         "",
-	"producerConnection":               "",
-	"queryCq":                          "",
 	"queryMsgById":                     "mqx consume TOPIC --match offsetMsgId=ID",
 	"queryMsgByKey":                    "mqx consume TOPIC --match keys=KEY",
 	"queryMsgByOffset":                 "mqx consume TOPIC -b BROKER -q QUEUE --start OFFSET --count 1",
@@ -79,12 +56,9 @@ var mqadminLater = map[string]string{
 	"resetOffsetByTime":                "",
 	"rocksDBConfigToJson":              "",
 	"sendMessage":                      "mqx produce TOPIC",
-	"sendMsgStatus":                    "mqx produce TOPIC",
 	"setCommitLogReadAheadMode":        "",
 	"setConsumeMode":                   "",
 	"skipAccumulatedMessage":           "",
-	"startMonitoring":                  "mqx admin group get GROUP --watch",
-	"statsAll":                         "mqx admin group ls",
 	"switchTimerEngine":                "",
 	"triggerLiteDispatch":              "",
 	"updateAcl":                        "",
@@ -120,6 +94,13 @@ cluster that is marked protected asks for the name all the same (--confirm NAME)
 	c.AddCommand(newMqadminTopicCmds(a)...)
 	c.AddCommand(newMqadminGroupCmds(a)...)
 	c.AddCommand(newMqadminConfigCmds(a)...)
+	c.AddCommand(newMqadminBrokerCmds(a)...)
+	c.AddCommand(newMqadminCheckCmds(a)...)
+	c.AddCommand(newMqadminClientCmds(a)...)
+	c.AddCommand(newMqadminStatsCmds(a)...)
+	c.AddCommand(newMqadminHACmds(a)...)
+	c.AddCommand(newMqadminLiteCmds(a)...)
+	c.AddCommand(newMqadminExportCmds(a)...)
 	return c
 }
 
