@@ -322,6 +322,7 @@ func TestVIPPortBesidePulls(t *testing.T) {
 	pulls.Wait()
 }
 
+// N089: the start says which file it has read, and which address goes out and why.
 func TestExplain(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	r := start(t, cfg)
@@ -338,9 +339,10 @@ func TestExplain(t *testing.T) {
 	cfg = testConfig(t.TempDir())
 	cfg.BrokerIP1, cfg.BrokerIP1From = "127.0.0.1", "--advertise"
 	cfg.Store.CommitLogDir = t.TempDir()
+	cfg.Source = filepath.Join(t.TempDir(), "broker.conf")
 	r = start(t, cfg)
 	text = strings.Join(r.Explain(), "\n")
-	for _, want := range []string{"advertised as " + r.addr + ": given (--advertise)", " (commit log in " + cfg.Store.CommitLogDir + "), ASYNC_FLUSH"} {
+	for _, want := range []string{"configuration " + cfg.Source, "advertised as " + r.addr + ": given (--advertise)", " (commit log in " + cfg.Store.CommitLogDir + "), ASYNC_FLUSH"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("missing %q in\n%s", want, text)
 		}
