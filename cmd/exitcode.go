@@ -16,6 +16,9 @@ const (
 	ExitNotFound    Exit = 7
 	ExitWaited      Exit = 8
 	ExitInterrupted Exit = 130
+
+	// exitPipe is what a shell says of a command that was ended by SIGPIPE; no command returns it.
+	exitPipe Exit = 141
 )
 
 // exitMeaning is one row of the exit-code table.
@@ -36,4 +39,5 @@ var exitTable = []exitMeaning{
 	{ExitNotFound, "not-found", "what was named does not exist"},
 	{ExitWaited, "waited", "waited in vain"},
 	{ExitInterrupted, "interrupted", "interrupted by a signal"},
+	{exitPipe, "pipe", "whoever read the output (head, less) left before all of it was written: ended by SIGPIPE, whatever it was about to say; set -o pipefail sees it"},
 }

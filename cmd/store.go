@@ -74,6 +74,13 @@ func (a *app) openStore(s *storeFlags, dir string) (*inspect.Dir, error) {
 	return d, nil
 }
 
+// beside lets the broker that has a store open come first, when all of the store is going to be read.
+func beside(d *inspect.Dir) {
+	if u := d.InUse(); u.Locked && u.PID != os.Getpid() {
+		vfs.StepBack()
+	}
+}
+
 func storeState(d *inspect.Dir) string {
 	u := d.InUse()
 	switch {
@@ -106,7 +113,7 @@ func storeFailure(dir string, err error) error {
 		return failf(ExitNotFound, "%w", err).because("there is no such directory").try("the directory that storePathRootDir names, usually ~/store")
 	case errors.Is(err, inspect.ErrOtherLog):
 		return failf(ExitFailed, "%w", err).because("the directory was emptied, replaced or cut while it was followed").try("the same command once more")
-	case errors.Is(err, vfs.ErrSpecial):
+	case errors.Is(err, vfs.ErrSpecial), errors.Is(err, vfs.ErrDangling), errors.Is(err, inspect.ErrNoFile):
 		return failf(ExitFailed, "%w", err).because("a store is made of files and directories").try("move it away, then mqx store verify %s", dir)
 	case errors.Is(err, syscall.ENOSPC):
 		return failf(ExitFailed, "%w", err).because("the disk is full").try("free space, then the same command once more")
@@ -189,7 +196,7 @@ func (a *app) storeWriter(o *outputFlags, opt storeOutput) (*render.Writer, func
 	w, err := render.New(out, opt.schema, render.Options{
 		Form: form, Template: text, TTY: tty, Width: a.Width, Color: a.color(tty),
 		NoHeaders: a.global.noHeaders, Strings: o.strings, Match: o.match, Sort: o.sort, Limit: o.limit,
-		Stream:  opt.stream && o.sort == "" && form != render.FormJSON && form != render.FormYAML,
+		Stream:  opt.stream && o.sort == "",
 		Records: opt.records, Now: time.Now(),
 	})
 	if err != nil {

@@ -82,6 +82,7 @@ func runStoreDiff(a *app, c *cobra.Command, o *diffOptions, dirs []string) error
 		}
 		defer func() { _ = second.Close() }()
 		for _, d := range []*inspect.Dir{first, second} {
+			beside(d)
 			if d.InUse().Locked {
 				a.warn("%s is in use: what its broker does meanwhile is not in the comparison, or in one half of it", d.Root())
 			}

@@ -103,6 +103,7 @@ func runStorePreflight(a *app, c *cobra.Command, o *preflightOptions, dir string
 		return err
 	}
 	return a.storeRows(c, &o.store, dir, &o.output, storeOutput{schema: storePreflightSchema}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
+		beside(d)
 		bar := newProgressLine(a, "check")
 		list, err := inspect.Preflight(ctx, d, inspect.PreflightOptions{Target: inspect.Target(o.target), Conf: conf, OnProgress: bar.set})
 		bar.end()

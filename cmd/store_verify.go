@@ -129,6 +129,7 @@ func runStoreVerify(a *app, c *cobra.Command, o *verifyOptions, dir string) erro
 		return runStoreVerifyNagios(a, c, o, dir)
 	}
 	return a.storeRows(c, &o.store, dir, &o.output, storeOutput{schema: storeFindingSchema}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
+		beside(d)
 		bar := newProgressLine(a, "verify")
 		r, err := inspect.Verify(ctx, d, o.verify.options(bar))
 		bar.end()
@@ -160,6 +161,7 @@ func runStoreVerifyNagios(a *app, c *cobra.Command, o *verifyOptions, dir string
 		return err
 	}
 	defer func() { _ = d.Close() }()
+	beside(d)
 	r, err := inspect.Verify(ctx, d, o.verify.options(newProgressLine(a, "verify")))
 	if err != nil {
 		return storeFailure(dir, a.withTimeout(ctx, err))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -12,25 +13,34 @@ import (
 // APIVersion is the version of the documents: it changes when a field does.
 const APIVersion = "mqx/v1"
 
-// writeJSON prints {"apiVersion","kind","asOf","items","errors"}, the members
-// of a record in the order of the schema.
-func (w *Writer) writeJSON() error {
+// A document is {"apiVersion","kind","asOf","items","errors"}, the members of a record in the order of the schema. It is
+// written as its records come: what precedes the items with the first one, what follows them at the end.
+
+func (w *Writer) jsonHead() error {
 	var b bytes.Buffer
 	b.WriteString("{\n")
 	fmt.Fprintf(&b, "  %q: %s,\n", "apiVersion", jsonText(APIVersion))
 	fmt.Fprintf(&b, "  %q: %s,\n", "kind", jsonText(w.schema.Kind))
 	fmt.Fprintf(&b, "  %q: %s,\n", "asOf", jsonText(timestamp(w.o.Now)))
 	fmt.Fprintf(&b, "  %q: [", "items")
-	for i, row := range w.rows {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString("\n    ")
-		if err := w.jsonRecord(&b, row); err != nil {
-			return err
-		}
+	return w.text(b.String())
+}
+
+func (w *Writer) jsonItem(row []any) error {
+	var b bytes.Buffer
+	if w.items > 0 {
+		b.WriteByte(',')
 	}
-	if len(w.rows) > 0 {
+	b.WriteString("\n    ")
+	if err := w.jsonRecord(&b, row); err != nil {
+		return err
+	}
+	return w.text(b.String())
+}
+
+func (w *Writer) jsonTail() error {
+	var b bytes.Buffer
+	if w.items > 0 {
 		b.WriteString("\n  ")
 	}
 	fmt.Fprintf(&b, "],\n  %q: [", "errors")
@@ -110,44 +120,68 @@ func jsonText(s string) string {
 	return string(b)
 }
 
-func (w *Writer) writeYAML() error {
-	items := &yaml.Node{Kind: yaml.SequenceNode}
-	for _, row := range w.rows {
-		record := &yaml.Node{Kind: yaml.MappingNode}
-		for i, f := range w.schema.Fields {
-			if err := addYAML(record, f.Name, machine(row[i])); err != nil {
+func (w *Writer) yamlHead() error {
+	return w.yaml("apiVersion", APIVersion, "kind", w.schema.Kind, "asOf", timestamp(w.o.Now))
+}
+
+func (w *Writer) yamlItem(row []any) error {
+	record := &yaml.Node{Kind: yaml.MappingNode}
+	for i, f := range w.schema.Fields {
+		if err := addYAML(record, f.Name, machine(row[i])); err != nil {
+			return err
+		}
+		if w.o.Strings && (f.Kind == Int || f.Kind == Size) {
+			var twin any
+			if n, ok := row[i].(int64); ok {
+				twin = strconv.FormatInt(n, 10)
+			}
+			if err := addYAML(record, f.Name+"String", twin); err != nil {
 				return err
 			}
-			if w.o.Strings && (f.Kind == Int || f.Kind == Size) {
-				var twin any
-				if n, ok := row[i].(int64); ok {
-					twin = strconv.FormatInt(n, 10)
-				}
-				if err := addYAML(record, f.Name+"String", twin); err != nil {
-					return err
-				}
-			}
 		}
-		items.Content = append(items.Content, record)
 	}
+	text, err := yamlText("items", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{record}})
+	if err != nil {
+		return err
+	}
+	if w.items > 0 {
+		_, text, _ = strings.Cut(text, "\n") // the name of the list stands once
+	}
+	return w.text(text)
+}
+
+func (w *Writer) yamlTail() error {
 	problems := w.problems
 	if problems == nil {
 		problems = []Problem{}
 	}
+	if w.items == 0 {
+		return w.yaml("items", []any{}, "errors", problems)
+	}
+	return w.yaml("errors", problems)
+}
+
+// yaml prints members of the document: names and values in turns.
+func (w *Writer) yaml(members ...any) error {
+	text, err := yamlText(members...)
+	if err != nil {
+		return err
+	}
+	return w.text(text)
+}
+
+func yamlText(members ...any) (string, error) {
 	doc := &yaml.Node{Kind: yaml.MappingNode}
-	for _, m := range []struct {
-		name  string
-		value any
-	}{{"apiVersion", APIVersion}, {"kind", w.schema.Kind}, {"asOf", timestamp(w.o.Now)}, {"items", items}, {"errors", problems}} {
-		if err := addYAML(doc, m.name, m.value); err != nil {
-			return err
+	for ; len(members) > 0; members = members[2:] {
+		if err := addYAML(doc, members[0].(string), members[1]); err != nil {
+			return "", err
 		}
 	}
 	text, err := yaml.Marshal(doc)
 	if err != nil {
-		return fmt.Errorf("cannot write output: %w", err)
+		return "", fmt.Errorf("cannot write output: %w", err)
 	}
-	return w.text(string(text))
+	return string(text), nil
 }
 
 func addYAML(mapping *yaml.Node, name string, value any) error {

@@ -50,8 +50,8 @@ type Options struct {
 	// Records prints a table with a line for each field, for records that stand alone.
 	Records bool
 
-	// Stream prints each row as it comes where the form allows it, for output
-	// without an end. It does not go with Sort, nor with a document (json, yaml).
+	// Stream prints each row as it comes, for output that is long or without an
+	// end. It does not go with Sort. A document (json, yaml) is whole with Close.
 	Stream bool
 
 	// Now is the time of the records (asOf), and what ages are counted from.
@@ -95,9 +95,6 @@ func (o *Options) check(s *Schema) error {
 		if name := strings.TrimPrefix(o.Sort, "-"); s.index(name) < 0 {
 			return unknownField("sort by", name, s)
 		}
-	}
-	if o.Stream && (o.Form == FormJSON || o.Form == FormYAML) {
-		return fmt.Errorf("cannot print output that has no end as one %s document: use ndjson", o.Form)
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ type Writer struct {
 	rows     [][]any // canonical values, held back until Close
 	problems []Problem
 	written  int   // rows printed or held back
-	started  bool  // the header line is out
+	started  bool  // the header line is out, or what begins a document
+	items    int   // of a document, that are out
 	layout   *grid // of a table that is written as it comes
 	csvOut   *csv.Writer
 	closed   bool
@@ -96,13 +97,49 @@ func (w *Writer) Problem(p Problem) { w.problems = append(w.problems, p) }
 
 // stream prints one row at once.
 func (w *Writer) stream(row []any) error {
-	if !w.started {
-		w.started = true
-		if err := w.lineHeader(); err != nil {
-			return err
-		}
+	if err := w.start(); err != nil {
+		return err
 	}
-	return w.line(row)
+	var err error
+	switch w.o.Form {
+	case FormJSON:
+		err = w.jsonItem(row)
+	case FormYAML:
+		err = w.yamlItem(row)
+	default:
+		return w.line(row)
+	}
+	w.items++
+	return err
+}
+
+// start prints what comes before the first row.
+func (w *Writer) start() error {
+	if w.started {
+		return nil
+	}
+	w.started = true
+	switch w.o.Form {
+	case FormJSON:
+		return w.jsonHead()
+	case FormYAML:
+		return w.yamlHead()
+	}
+	return w.lineHeader()
+}
+
+// end prints what comes behind the last row.
+func (w *Writer) end() error {
+	if err := w.start(); err != nil {
+		return err
+	}
+	switch w.o.Form {
+	case FormJSON:
+		return w.jsonTail()
+	case FormYAML:
+		return w.yamlTail()
+	}
+	return nil
 }
 
 // Close prints the rows held back and the end of the document. It is idempotent.
@@ -115,35 +152,21 @@ func (w *Writer) Close() error {
 		return WriteHelp(w.out, w.schema)
 	}
 	if w.o.Stream {
-		if w.started {
-			return nil
-		}
-		return w.lineHeader() // no row came
+		return w.end()
 	}
 	if w.o.Sort != "" {
 		w.sortRows()
 	}
-	switch w.o.Form {
-	case FormJSON:
-		return w.writeJSON()
-	case FormYAML:
-		return w.writeYAML()
-	case FormTable, FormWide:
-		if w.o.Records {
-			return w.writeRecords()
-		}
-		if w.o.TTY {
-			return w.writeTable()
-		}
-	case FormNDJSON, FormCSV, FormName, FormTemplate, FormHelp:
-	}
-	if err := w.lineHeader(); err != nil {
-		return err
+	switch {
+	case w.o.Records && (w.o.Form == FormTable || w.o.Form == FormWide):
+		return w.writeRecords()
+	case w.o.TTY && (w.o.Form == FormTable || w.o.Form == FormWide):
+		return w.writeTable()
 	}
 	for _, row := range w.rows {
-		if err := w.line(row); err != nil {
+		if err := w.stream(row); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.end()
 }

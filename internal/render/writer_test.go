@@ -213,11 +213,43 @@ func TestControlCharactersAreShown(t *testing.T) {
 	}
 }
 
+// A document is the same whether its records are held back or written as they come.
+func TestStreamedDocument(t *testing.T) {
+	for _, form := range []Form{FormJSON, FormYAML} {
+		for n := range 4 {
+			var got [2]strings.Builder
+			for i := range got {
+				w, err := New(&got[i], testSchema, Options{Form: form, Stream: i == 1, Strings: n == 3, Now: time.Unix(1, 0)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for k := range n {
+					before := got[i].Len()
+					if err := w.Row(testRows()[k%len(testRows())]...); err != nil {
+						t.Fatal(err)
+					}
+					if grown := got[i].Len() > before; grown != (i == 1) {
+						t.Errorf("%s, row %d, streamed %v: written %v", form, k, i == 1, grown)
+					}
+				}
+				if n > 1 {
+					w.Problem(Problem{Target: "broker-a", Message: "no answer"})
+				}
+				if err := w.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got[0].String() != got[1].String() {
+				t.Errorf("%s of %d rows: held back\n%s\nas they come\n%s", form, n, got[0].String(), got[1].String())
+			}
+		}
+	}
+}
+
 func TestBadOptions(t *testing.T) {
 	for want, o := range map[string]Options{
 		"cannot sort by field \"size\"":      {Sort: "size"},
 		"cannot sort output that has no end": {Sort: "name", Stream: true},
-		"as one json document: use ndjson":   {Form: FormJSON, Stream: true},
 		"cannot match field \"size\"":        {Match: "size>3"},
 		"cannot parse output template":       {Form: FormTemplate, Template: "{{.name"},
 		"cannot print field \"size\"":        {Form: FormTemplate, Template: "{{.name}} {{.size}}"},

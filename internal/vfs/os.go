@@ -30,6 +30,9 @@ func (osFS) OpenFile(name string, flag int) (File, error) {
 // ErrSpecial is returned where a pipe, a socket or a device lies in the place of a file: opening one may wait for ever.
 var ErrSpecial = errors.New("it is a pipe, a socket or a device, and no file")
 
+// ErrDangling is returned where a link lies in the place of a file and leads nowhere.
+var ErrDangling = errors.New("it is a link to nothing")
+
 // Special reports whether a mode is that of what is neither a file nor a directory.
 func Special(m fs.FileMode) bool {
 	return m&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeCharDevice) != 0

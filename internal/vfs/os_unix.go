@@ -4,7 +4,9 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -42,7 +44,7 @@ func (osFS) Lock(name string) (io.Closer, error) {
 	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, err
+		return nil, dangling(name, err)
 	}
 	lk := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: 0, Len: 1}
 	if err := setLock(f, &lk); err != nil {
@@ -50,6 +52,14 @@ func (osFS) Lock(name string) (io.Closer, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// dangling says of an error of opening a link that it leads nowhere.
+func dangling(name string, err error) error {
+	if target, link := os.Readlink(name); link == nil && errors.Is(err, fs.ErrNotExist) {
+		return &os.PathError{Op: "open", Path: name, Err: fmt.Errorf("%w, %q", ErrDangling, target)}
+	}
+	return err
 }
 
 func lockError(name string, err error) error {

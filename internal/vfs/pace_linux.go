@@ -1,7 +1,8 @@
 package vfs
 
 import (
-	"runtime"
+	"os"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,11 +15,24 @@ const (
 	ioprioIdle      = 3 << 13 // IOPRIO_CLASS_IDLE
 )
 
-// StepBack makes the goroutine, for the rest of its life, one that the system runs when nobody else wants the processor or
-// the disk. It is for the reading of a directory that a broker works on. A goroutine that was stepped back must end: its
-// thread ends with it. Where the system refuses, nothing happens.
+// StepBack makes this process one that the system runs when nobody else wants the processor or the disk, for the rest of
+// its life. It is for a program that reads a directory that a broker works on. Where the system refuses, nothing happens.
 func StepBack() {
-	runtime.LockOSThread()
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: uint32(unsafe.Sizeof(unix.SchedAttr{})), Policy: schedIdle}, 0)
-	_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWhoThread, 0, ioprioIdle)
+	done := map[int]bool{}
+	for more := true; more; { // a thread that begins meanwhile is like the one that began it, or is seen the next time
+		more = false
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			return
+		}
+		for _, t := range tasks {
+			tid, err := strconv.Atoi(t.Name())
+			if err != nil || done[tid] {
+				continue
+			}
+			_ = unix.SchedSetAttr(tid, &unix.SchedAttr{Size: uint32(unsafe.Sizeof(unix.SchedAttr{})), Policy: schedIdle}, 0)
+			_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWhoThread, uintptr(tid), ioprioIdle)
+			done[tid], more = true, true
+		}
+	}
 }

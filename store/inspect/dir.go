@@ -156,36 +156,54 @@ func (d *Dir) Rel(path string) string {
 func (d *Dir) Log() *Log { return d.log }
 
 // list returns the files of a directory whose names are numbers of 20 digits, by number. A missing directory has none.
-// others are the names of entries that are not such files, those that end in .tmp or .ok of Apache's warm-up included.
-func (d *Dir) list(dir string) (numbered []File, others []string, err error) {
+// others are the names of entries that are not such files, those that end in .tmp or .ok of Apache's warm-up included;
+// misfits are those among them that have the name of one and are none: directories, pipes, links to nothing.
+func (d *Dir) list(dir string) (numbered []File, others []string, misfits []File, err error) {
 	entries, err := d.fs.ReadDir(dir)
 	if vfs.Absent(err) {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if len(entries) > maxListedEntries {
-		return nil, nil, fmt.Errorf("cannot list %q: it holds %d entries, the limit is %d", dir, len(entries), maxListedEntries)
+		return nil, nil, nil, fmt.Errorf("cannot list %q: it holds %d entries, the limit is %d", dir, len(entries), maxListedEntries)
 	}
 	for _, e := range entries {
 		start, ok := fileNumber(e.Name())
-		if !ok || e.IsDir() {
+		if !ok {
 			others = append(others, e.Name())
 			continue
 		}
-		st, err := d.fs.Stat(filepath.Join(dir, e.Name()))
-		if vfs.Absent(err) {
-			continue // expired meanwhile
+		path := filepath.Join(dir, e.Name())
+		st, err := d.fs.Stat(path)
+		link := e.Type()&fs.ModeSymlink != 0
+		switch {
+		case vfs.Absent(err) && !link: // expired meanwhile
+		case vfs.Absent(err), err == nil && (st.IsDir() || vfs.Special(st.Mode())):
+			others, misfits = append(others, e.Name()), append(misfits, File{Path: path, Start: start})
+		case err != nil:
+			return nil, nil, nil, err
+		default:
+			numbered = append(numbered, File{path, start, st.Size(), st.ModTime()})
 		}
-		if err != nil {
-			return nil, nil, err
-		}
-		numbered = append(numbered, File{filepath.Join(dir, e.Name()), start, st.Size(), st.ModTime()})
 	}
 	slices.SortFunc(numbered, func(a, b File) int { return cmp.Compare(a.Start, b.Start) })
-	return numbered, others, nil
+	return numbered, others, misfits, nil
 }
+
+// misfit is the error of reading over what lies in the place of a file, if it begins in a range; to 0 is the end.
+func misfit(list []File, from, to int64) error {
+	for _, m := range list {
+		if m.Start >= from && (to <= 0 || m.Start < to) {
+			return fmt.Errorf("cannot read %q: %w", m.Path, ErrNoFile)
+		}
+	}
+	return nil
+}
+
+// ErrNoFile says that something else lies in the place of a file of the store.
+var ErrNoFile = errors.New("it is a directory, a pipe, a socket, a device or a link to nothing, and no file")
 
 // fileNumber reads the name of a file of commit log, queues and timer log.
 func fileNumber(name string) (int64, bool) {

@@ -225,7 +225,7 @@ func (d *Dir) infoSettings(i *Info) {
 			i.Settings["maxHashSlotNum"], i.Settings["maxIndexNum"] = fmt.Sprint(x.Slots), fmt.Sprint(x.Entries)
 		}
 	}
-	if files, _, err := d.list(d.Path(nameTimerLog)); err == nil && len(files) > 0 {
+	if files, _, _, err := d.list(d.Path(nameTimerLog)); err == nil && len(files) > 0 {
 		i.Settings["mappedFileSizeTimerLog"] = fmt.Sprint(commonSize(files))
 	}
 	if d.Has(KindBatchQueues) {

@@ -147,7 +147,7 @@ func (d *Dir) logElsewhere() (bool, error) {
 		return false, err
 	}
 	for _, k := range keys {
-		if files, _, err := d.list(d.Path(k.Dir())); err != nil || len(files) > 0 {
+		if files, _, _, err := d.list(d.Path(k.Dir())); err != nil || len(files) > 0 {
 			return err == nil, err
 		}
 	}

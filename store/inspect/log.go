@@ -16,10 +16,11 @@ import (
 
 // Log is the commit log as it lay on disk when the directory was opened. It is safe to share.
 type Log struct {
-	d      *Dir
-	dirs   []string
-	files  []File
-	others []string
+	d       *Dir
+	dirs    []string
+	files   []File
+	others  []string
+	misfits []File // in the place of files: walking over one is an error
 }
 
 // ErrNoRecord says that no record starts at a physical offset.
@@ -31,12 +32,13 @@ func (d *Dir) openLog() (*Log, error) {
 		l.dirs = []string{d.Path(nameCommitLog)}
 	}
 	for _, dir := range l.dirs {
-		files, others, err := d.list(dir)
+		files, others, misfits, err := d.list(dir)
 		if err != nil {
 			return nil, err
 		}
 		l.files = append(l.files, files...)
 		l.others = append(l.others, others...)
+		l.misfits = append(l.misfits, misfits...)
 	}
 	slices.SortStableFunc(l.files, func(a, b File) int { return cmp.Compare(a.Start, b.Start) })
 	return l, nil

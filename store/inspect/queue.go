@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -44,10 +45,11 @@ func (k QueueKey) Dir() string {
 // Queue is a consume queue as its files lay there when it was opened. It is safe to share.
 type Queue struct {
 	QueueKey
-	d      *Dir
-	files  []File
-	others []string
-	ext    []File // of consumequeue_ext
+	d       *Dir
+	files   []File
+	others  []string
+	misfits []File // in the place of files: going over one is an error
+	ext     []File // of consumequeue_ext
 }
 
 // Unit is one unit of a queue, of either kind.
@@ -160,10 +162,10 @@ func (d *Dir) Queue(k QueueKey) (*Queue, error) {
 	}
 	q := &Queue{QueueKey: k, d: d}
 	var err error
-	if q.files, q.others, err = d.list(dir); err != nil {
+	if q.files, q.others, q.misfits, err = d.list(dir); err != nil {
 		return nil, fmt.Errorf("cannot open queue %s: %w", k, err)
 	}
-	if q.ext, _, err = d.list(d.Path(nameExtUnits + "/" + k.String())); err != nil {
+	if q.ext, _, _, err = d.list(d.Path(nameExtUnits + "/" + k.String())); err != nil {
 		return nil, fmt.Errorf("cannot open queue %s: %w", k, err)
 	}
 	return q, nil
@@ -179,6 +181,9 @@ func (q *Queue) FileSize() int64 { return commonSize(q.files) }
 // file has blocks there: holes of a file are passed over. Missing files are passed over. ErrStop ends it.
 func (q *Queue) Units(ctx context.Context, from, to int64, f func(Unit) error) error {
 	size := q.UnitBytes()
+	if err := misfit(q.misfits, from*size, unitsEnd(to, size)); err != nil {
+		return fmt.Errorf("cannot read queue %s: %w", q.QueueKey, err)
+	}
 	for _, file := range q.files {
 		first, behind := file.Start/size, file.End()/size
 		if behind <= from || first >= to {
@@ -193,6 +198,14 @@ func (q *Queue) Units(ctx context.Context, from, to int64, f func(Unit) error) e
 		}
 	}
 	return nil
+}
+
+// unitsEnd is the position of a unit, 0 when it is too large for one.
+func unitsEnd(n, size int64) int64 {
+	if n > math.MaxInt64/size {
+		return 0
+	}
+	return n * size
 }
 
 func (q *Queue) fileUnits(ctx context.Context, file File, n, to int64, f func(Unit) error) error {

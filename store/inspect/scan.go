@@ -78,6 +78,9 @@ func (l *Log) scan(ctx context.Context, s *scan, f func(batch) error) (End, erro
 	if workers <= 0 {
 		workers = min(runtime.GOMAXPROCS(0), maxWorkers)
 	}
+	if err := misfit(l.misfits, o.From, o.To); err != nil {
+		return End{Last: -1, LastEnd: -1}, err
+	}
 	from, err := l.Align(ctx, o.From)
 	if err != nil {
 		return End{Last: -1, LastEnd: -1}, err

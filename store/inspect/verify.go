@@ -18,7 +18,7 @@ import (
 // VerifyOptions say how to verify. The zero value is right.
 type VerifyOptions struct {
 	// Workers is the number of parts of the log, and then of queues, read at the same time; 0 means one for each
-	// processor, at most 4. Beside a broker it is one, which the system runs when nobody else wants the processor.
+	// processor, at most 4. Beside a broker it is one.
 	Workers int
 	// DelayLevels is messageDelayLevel; empty means Apache's default. Levels that all records agree on are taken as they are.
 	DelayLevels string
@@ -80,11 +80,11 @@ func Verify(ctx context.Context, d *Dir, o VerifyOptions) (*Report, error) {
 		o.Workers = 1 // a broker is working
 	}
 	v := newVerifier(ctx, d, o)
-	err := v.paced()
+	err := v.run()
 	if errors.Is(err, errUneven) { // file by file then, which takes longer where there are few
 		v = newVerifier(ctx, d, o)
 		v.whole = true
-		err = v.paced()
+		err = v.run()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot verify store %q: %w", d.root, err)
@@ -102,19 +102,6 @@ func newVerifier(ctx context.Context, d *Dir, o VerifyOptions) *verifier {
 		d: d, o: o, ctx: ctx, live: d.in.Locked, dirty: !d.in.Clean(), began: d.o.Clock.Now(),
 		unseen: map[string]int64{},
 	}
-}
-
-// paced runs it, beside a broker on a goroutine that steps back.
-func (v *verifier) paced() error {
-	if !v.live {
-		return v.run()
-	}
-	done := make(chan error, 1)
-	go func() {
-		vfs.StepBack()
-		done <- v.run()
-	}()
-	return <-done
 }
 
 func (v *verifier) run() error {
@@ -220,16 +207,13 @@ func (v *verifier) progress(n int64) {
 	}
 }
 
-// inParallel calls f for the numbers below n, several at a time, and ends at the first error. Beside a broker it steps back.
+// inParallel calls f for the numbers below n, several at a time, and ends at the first error.
 func (v *verifier) inParallel(n int, f func(i int) error) error {
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
 	for range min(v.o.Workers, n) {
 		wg.Go(func() {
-			if v.live {
-				vfs.StepBack()
-			}
 			for failed.Load() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= n {

@@ -88,7 +88,11 @@ func (v *verifier) prepareLog() error {
 		v.total.Add(min(f.Size, v.fileSize))
 	}
 	for _, name := range v.d.log.Others() {
-		v.foreign(filepath.Join(v.d.log.Dirs()[0], name), "its name is that of no log file; Apache's broker does not start on it")
+		why := "its name is that of no log file; Apache's broker does not start on it"
+		if _, ok := fileNumber(name); ok {
+			why = ErrNoFile.Error()
+		}
+		v.foreign(filepath.Join(v.d.log.Dirs()[0], name), why)
 	}
 	if len(v.logParts) > 0 {
 		v.logMin = v.logParts[0].Start
@@ -108,11 +112,11 @@ func (v *verifier) dropForeign() {
 		}
 		keep = append(keep, f)
 	}
-	if len(keep) == len(v.d.log.files) {
+	if len(keep) == len(v.d.log.files) && len(v.d.log.misfits) == 0 {
 		return
 	}
 	d, l := *v.d, *v.d.log
-	l.files, l.d, d.log = keep, &d, &l
+	l.files, l.misfits, l.d, d.log = keep, nil, &d, &l
 	v.d = &d
 }
 

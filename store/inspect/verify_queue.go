@@ -76,6 +76,7 @@ func newQueueTable(v *verifier) (*queueTable, error) {
 		if err != nil {
 			return nil, err
 		}
+		q.misfits = nil // they are told as findings
 		t.add(k, q)
 	}
 	t.window = min(16000, max(400, windowBudget/max(1, len(keys)*v.o.Workers)/20*20))
@@ -220,7 +221,7 @@ func (q *vqueue) settle() error {
 		return nil
 	}
 	for _, name := range q.q.others {
-		v.foreign(filepath.Join(v.d.Path(q.key.Dir()), name), "its name is that of no queue file")
+		v.foreign(filepath.Join(v.d.Path(q.key.Dir()), name), whyNoQueueFile(name))
 	}
 	s := &queueScan{q: q, v: v, lastGood: -1}
 	if err := q.rest(s); err != nil {
@@ -263,6 +264,13 @@ func fullPage(p *[bitPage / 64]uint64) bool {
 	return true
 }
 
+func whyNoQueueFile(name string) string {
+	if _, ok := fileNumber(name); ok {
+		return ErrNoFile.Error()
+	}
+	return "its name is that of no queue file"
+}
+
 func (q *vqueue) finding(kind FindingKind, file string, offset int64, what string) *Finding {
 	return &Finding{
 		Kind: kind, File: file, Offset: offset, Phys: -1, What: what, queue: &q.key,
@@ -276,7 +284,7 @@ func (q *vqueue) missing() {
 	if q.mu.recs == 0 {
 		if q.q != nil && len(q.q.files) == 0 && len(q.q.others) > 0 {
 			for _, name := range q.q.others {
-				v.foreign(filepath.Join(v.d.Path(q.key.Dir()), name), "its name is that of no queue file")
+				v.foreign(filepath.Join(v.d.Path(q.key.Dir()), name), whyNoQueueFile(name))
 			}
 		}
 		return

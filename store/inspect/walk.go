@@ -99,7 +99,10 @@ func (l *Log) Walk(ctx context.Context, o WalkOptions, f func(off int64, rec mes
 		defer func() { *o.buf = w.r.buf }()
 	}
 	defer w.close()
-	err := w.walk(max(o.From, l.Min()), f)
+	err := misfit(l.misfits, o.From, o.To)
+	if err == nil {
+		err = w.walk(max(o.From, l.Min()), f)
+	}
 	if errors.Is(err, ErrStop) {
 		err = nil
 	}
