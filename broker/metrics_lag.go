@@ -7,6 +7,7 @@ import (
 	"mqx/broker/stats"
 	"mqx/internal/metrics"
 	"mqx/message"
+	"mqx/remoting"
 )
 
 // lagOf is where a group stands in a topic, over all its queues.
@@ -143,6 +144,9 @@ func (t *consumerTable) standing() []standing {
 	defer t.mu.RUnlock()
 	out := make([]standing, 0, len(t.mu.groups))
 	for _, g := range t.mu.groups {
+		if g.messageModel == remoting.Broadcasting {
+			continue // each member has its own place, which is not here (N119)
+		}
 		one := standing{name: g.name, pop: g.consumeType == "CONSUME_POP", topics: make([]string, 0, len(g.subs))}
 		for topic := range g.subs {
 			one.topics = append(one.topics, topic)

@@ -46,6 +46,7 @@ func busy(t *testing.T) *running {
 	r.createTopic("T", 2)
 	r.createTopic("GONE", 1)
 	r.heartbeat("G", remoting.Clustering, remoting.SubscriptionData{Topic: "T", SubString: "*"})
+	r.heartbeat("ALL", remoting.Broadcasting, remoting.SubscriptionData{Topic: "T", SubString: "*"})
 	r.beat(r.c, remoting.HeartbeatData{ClientID: "me", ProducerDataSet: []remoting.ProducerData{{GroupName: "PG"}}})
 	for range 3 {
 		r.send("T", 0, prop("TAGS", "a"), strings.Repeat("x", 5000))
@@ -88,7 +89,10 @@ func TestMetricsFigures(t *testing.T) {
 			t.Errorf("%s is not there; of its name there is\n%s", strings.TrimSpace(want), strings.Join(regexp.MustCompile(`(?m)^`+name+`[{ ].*$`).FindAllString(text, -1), "\n"))
 		}
 	}
-	if strings.Contains(text, "GONE") {
+	if strings.Contains(text, `rocketmq_consumer_lag_messages{cluster="C",consumer_group="ALL"`) {
+		t.Error("a broadcast group has a lag (N119)")
+	}
+	if strings.Contains(text, "GONE") { // N120
 		t.Error("the series of a deleted topic are still there")
 	}
 	if age := regexp.MustCompile(`rocketmq_consumer_lag_latency_milliseconds\{.*\} (\d+)`).FindStringSubmatch(text); age == nil || len(age[1]) > 6 {
