@@ -40,6 +40,7 @@ func newAdminCmd(a *app) *cobra.Command {
 		newHACmd(a),
 		newControllerCmd(a),
 		newQueueCmd(a),
+		newACLCmd(a),
 		newPlanCmd(a),
 		newUndoCmd(a),
 	}...)

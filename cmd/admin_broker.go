@@ -17,7 +17,9 @@ import (
 func newBrokerAdminCmd(a *app) *cobra.Command {
 	return asGroup(&cobra.Command{Use: "broker", Aliases: []string{"brokers"}, Short: "Brokers of a cluster"},
 		newBrokerLsCmd(a), newBrokerGetCmd(a), newBrokerStatusCmd(a), newBrokerCheckCmd(a),
-		newBrokerSeedCmd(a))
+		newBrokerSeedCmd(a),
+		newBrokerSetCmd(a), newBrokerPurgeCmd(a), newBrokerPromoteCmd(a), newBrokerCreateCmd(a), newBrokerRmCmd(a), newBrokerExportCmd(a),
+	)
 }
 
 // inactive: a broker that does not say it is active is worth a look.

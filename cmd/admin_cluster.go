@@ -13,6 +13,7 @@ func newClusterCmd(a *app) *cobra.Command {
 		newClusterGetCmd(a),
 		newClusterCheckCmd(a),
 		newClusterExportCmd(a),
+		newClusterImportCmd(a),
 		newClusterJoinCheckCmd(a),
 		newClusterRollCmd(a),
 	}...)

@@ -14,7 +14,7 @@ import (
 
 func newConfigCmd(a *app) *cobra.Command {
 	return asGroup(&cobra.Command{Use: "config", Aliases: []string{"configs"}, Short: "Configuration of running brokers, name servers and controllers"},
-		newConfigGetCmd(a))
+		newConfigGetCmd(a), newConfigSetCmd(a), newConfigDiffCmd(a))
 }
 
 var configSchema = render.Schema{Kind: "ConfigList", Name: "key", Fields: []render.Field{

@@ -14,7 +14,8 @@ import (
 
 func newGroupCmd(a *app) *cobra.Command {
 	return asGroup(&cobra.Command{Use: "group", Aliases: []string{"groups"}, Short: "Consumer groups of a cluster"},
-		newGroupLsCmd(a), newGroupGetCmd(a), newGroupStatusCmd(a))
+		newGroupLsCmd(a), newGroupGetCmd(a), newGroupStatusCmd(a),
+		newGroupCreateCmd(a), newGroupSetCmd(a), newGroupRmCmd(a), newGroupExportCmd(a), newGroupImportCmd(a))
 }
 
 var groupListSchema = render.Schema{Kind: "GroupList", Name: "name", Fields: []render.Field{

@@ -17,7 +17,7 @@ func newHACmd(a *app) *cobra.Command {
 }
 
 func newControllerCmd(a *app) *cobra.Command {
-	return asGroup(&cobra.Command{Use: "controller", Aliases: []string{"controllers"}, Short: "Controllers, which choose masters"}, newControllerGetCmd(a))
+	return asGroup(&cobra.Command{Use: "controller", Aliases: []string{"controllers"}, Short: "Controllers, which choose masters"}, newControllerGetCmd(a), newControllerPurgeCmd(a))
 }
 
 var haStatusSchema = render.Schema{Kind: "HAStatusList", Name: "broker", Fields: []render.Field{

@@ -14,7 +14,7 @@ import (
 
 func newNameserverAdminCmd(a *app) *cobra.Command {
 	return asGroup(&cobra.Command{Use: "nameserver", Aliases: []string{"nameservers", "namesrv"}, Short: "Name servers, what each of them knows"},
-		newNameserverLsCmd(a), newNameserverGetCmd(a))
+		newNameserverLsCmd(a), newNameserverGetCmd(a), newNameserverSetCmd(a), newNameserverRmCmd(a))
 }
 
 var nameserverSchema = render.Schema{Kind: "NameServerList", Name: "addr", Fields: []render.Field{

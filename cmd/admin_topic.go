@@ -15,8 +15,8 @@ import (
 
 func newTopicCmd(a *app) *cobra.Command {
 	return asGroup(&cobra.Command{Use: "topic", Aliases: []string{"topics"}, Short: "Topics of a cluster"},
-		newTopicLsCmd(a), newTopicGetCmd(a), newTopicCreateCmd(a), newTopicRmCmd(a),
-		newTopicSpreadCmd(a))
+		newTopicLsCmd(a), newTopicGetCmd(a), newTopicCreateCmd(a), newTopicRmCmd(a), newTopicSpreadCmd(a),
+		newTopicSetCmd(a), newTopicExportCmd(a), newTopicImportCmd(a))
 }
 
 var topicListSchema = render.Schema{Kind: "TopicList", Name: "name", Fields: []render.Field{

@@ -22,6 +22,7 @@ type changeTopicOptions struct {
 	perm                            string
 	order                           bool
 	attributes                      []string
+	file                            string
 }
 
 func (o *changeTopicOptions) addTarget(f *pflag.FlagSet) {
@@ -35,11 +36,27 @@ func newTopicCreateCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create TOPIC",
 		Short: "Create a topic, or change its queues and permissions",
+		Long: `Where a broker has the topic already, only what is given changes. With --from-file the topics
+of a file are made: what mqx admin topic export writes, or a list as Apache's
+updateTopicList takes it.`,
 		Example: `  mqx admin topic create ORDERS --queues 8 --perm rw -c DefaultCluster --yes
   mqx admin topic create ORDERS --read-queues 8 --write-queues 4 --dry-run
-  mqx admin topic create AUDIT -b broker-a --attribute +cleanup.policy=DELETE --yes`,
-		Args: exactArgs("TOPIC"),
-		RunE: func(c *cobra.Command, args []string) error { return runTopicCreate(a, c, o, args[0]) },
+  mqx admin topic create AUDIT -b broker-a --attribute +cleanup.policy=DELETE --yes
+  mqx admin topic create --from-file topics.json --yes`,
+		Args: optionalArg(),
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.file == "" {
+				if len(args) == 0 {
+					return usagef("cannot run %q: TOPIC is missing", c.CommandPath()).try("mqx admin topic create TOPIC")
+				}
+				return runTopicCreate(a, c, o, args[0])
+			}
+			if len(args) > 0 || anyOf(c, "queues", "read-queues", "write-queues", "perm", "order", "attribute") {
+				return usagef("cannot take --from-file together with a topic or its settings: the file says it").try("mqx admin topic create --from-file %s", o.file)
+			}
+			all := &changeFlags{target: o.target, output: o.output, safety: o.safety, cluster: o.cluster, broker: o.broker}
+			return all.importTopics(a, c, o.file)
+		},
 	}
 	// What is not given stays as it is: see spec.
 	grouped(c, groupTarget, o.addTarget)
@@ -50,6 +67,7 @@ func newTopicCreateCmd(a *app) *cobra.Command {
 		f.StringVar(&o.perm, "perm", "", "r, w or rw (default rw for a new topic)")
 		f.BoolVar(&o.order, "order", false, "mark the topic as ordered")
 		f.StringArrayVar(&o.attributes, "attribute", nil, "attribute as +name=value, or -name to remove it; may be repeated")
+		f.StringVar(&o.file, "from-file", "", "make the topics of this file; - is stdin")
 	})
 	o.output.add(c)
 	o.safety.add(c, false)
