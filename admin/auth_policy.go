@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -121,20 +120,20 @@ type PolicySpec struct {
 
 func (s *PolicySpec) check() error {
 	if kind, name, ok := strings.Cut(s.Subject, ":"); !ok || kind == "" || name == "" || strings.ContainsAny(s.Subject, " \t\n") {
-		return fmt.Errorf("cannot use subject %q: it has the form User:NAME", s.Subject)
+		return invalidf("cannot use subject %q: it has the form User:NAME", s.Subject)
 	}
 	if len(s.Resources) == 0 {
-		return errors.New("cannot plan a policy: no resource is given")
+		return invalidf("cannot plan a policy: no resource is given")
 	}
 	for _, r := range s.Resources {
 		if r == "*" || r == "" || strings.ContainsAny(r, " \t\n") {
 			if r == "*" {
 				continue
 			}
-			return fmt.Errorf("cannot use resource %q: it has the form Topic:NAME, Group:NAME or Cluster:NAME", r)
+			return invalidf("cannot use resource %q: it has the form Topic:NAME, Group:NAME or Cluster:NAME", r)
 		}
 		if kind, name, ok := strings.Cut(r, ":"); !ok || kind == "" || name == "" {
-			return fmt.Errorf("cannot use resource %q: it has the form Topic:NAME, Group:NAME or Cluster:NAME", r)
+			return invalidf("cannot use resource %q: it has the form Topic:NAME, Group:NAME or Cluster:NAME", r)
 		}
 	}
 	return nil
@@ -160,7 +159,7 @@ func (c *Client) PlanPolicy(ctx context.Context, t Target, s PolicySpec) (Plan, 
 		return nil, err
 	}
 	if len(s.Actions) == 0 || s.Decision == "" {
-		return nil, errors.New("cannot plan a policy: actions or the decision are missing")
+		return nil, invalidf("cannot plan a policy: actions or the decision are missing")
 	}
 	verb := "create"
 	if s.MustExist {

@@ -115,7 +115,7 @@ func (e *ExistsError) Error() string { return e.Kind + " " + e.Name + " is there
 // A new user needs a password.
 func (c *Client) PlanUser(ctx context.Context, t Target, name string, ch UserChange) (Plan, error) {
 	if name == "" || strings.ContainsAny(name, " \t\n:") {
-		return nil, fmt.Errorf("cannot use user name %q: it is empty, or has a blank or a colon in it", name)
+		return nil, invalidf("cannot use user name %q: it is empty, or has a blank or a colon in it", name)
 	}
 	verb := "create"
 	if ch.MustExist {
@@ -132,9 +132,9 @@ func (c *Client) PlanUser(ctx context.Context, t Target, name string, ch UserCha
 				u = *was
 			} else if ch.Password == nil {
 				if ch.MustExist {
-					return nil, fmt.Errorf("cannot change user %q: broker %s does not have it, and there is no password to create it with", name, nameOf(at))
+					return nil, invalidf("cannot change user %q: broker %s does not have it, and there is no password to create it with", name, nameOf(at))
 				}
-				return nil, fmt.Errorf("cannot create user %q: a password is missing", name)
+				return nil, invalidf("cannot create user %q: a password is missing", name)
 			}
 			u.Type, u.Status = cmp.Or(ch.Type, u.Type), cmp.Or(ch.Status, u.Status)
 			if ch.Password != nil {

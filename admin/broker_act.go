@@ -135,7 +135,7 @@ const (
 // or of all of a cluster, slaves too.
 func (c *Client) PlanReadAhead(ctx context.Context, t Target, mode string) (Plan, error) {
 	if mode != ReadAheadNormal && mode != ReadAheadRandom {
-		return nil, fmt.Errorf("cannot use read ahead mode %q: %s is normal, %s is random", mode, ReadAheadNormal, ReadAheadRandom)
+		return nil, invalidf("cannot use read ahead mode %q: %s is normal, %s is random", mode, ReadAheadNormal, ReadAheadRandom)
 	}
 	return c.planOneAct(ctx, actRequest{Act: actReadAhead, Object: cmp.Or(t.Broker, t.Cluster), Place: place{Brokers: &t}, Args: map[string]string{"mode": mode}})
 }
@@ -150,7 +150,7 @@ const (
 // timer messages in.
 func (c *Client) PlanTimerEngine(ctx context.Context, t Target, engine string) (Plan, error) {
 	if engine != TimerWheel && engine != TimerRocksDB {
-		return nil, fmt.Errorf("cannot use timer engine %q: %s is the file time wheel, %s is RocksDB", engine, TimerWheel, TimerRocksDB)
+		return nil, invalidf("cannot use timer engine %q: %s is the file time wheel, %s is RocksDB", engine, TimerWheel, TimerRocksDB)
 	}
 	return c.planOneAct(ctx, actRequest{Act: actTimerEngine, Object: cmp.Or(t.Broker, t.Cluster), Place: onMasters(t), Args: map[string]string{"engine": engine}})
 }
@@ -158,7 +158,7 @@ func (c *Client) PlanTimerEngine(ctx context.Context, t Target, engine string) (
 // PlanMasterFlushOffset plans to tell a slave how far its master has flushed.
 func (c *Client) PlanMasterFlushOffset(ctx context.Context, addr string, offset int64) (Plan, error) {
 	if offset < 0 {
-		return nil, fmt.Errorf("cannot use flush offset %d: it must be 0 or more", offset)
+		return nil, invalidf("cannot use flush offset %d: it must be 0 or more", offset)
 	}
 	return c.planOneAct(ctx, actRequest{Act: actFlushOffset, Object: addr, Place: place{Addrs: []string{addr}}, Args: map[string]string{"offset": strconv.FormatInt(offset, 10)}})
 }
@@ -178,11 +178,11 @@ func (c *Client) PlanElectMaster(ctx context.Context, controller, cluster, broke
 // ids, ; between them, or all that are not alive.
 func (c *Client) PlanCleanBroker(ctx context.Context, controller, cluster, broker, ids string, living bool) (Plan, error) {
 	if !living && cluster == "" {
-		return nil, fmt.Errorf("cannot clean the metadata of broker %q: the cluster is missing, which tells who is alive", broker)
+		return nil, invalidf("cannot clean the metadata of broker %q: the cluster is missing, which tells who is alive", broker)
 	}
 	for id := range strings.SplitSeq(ids, ";") {
 		if _, err := strconv.ParseInt(id, 10, 64); ids != "" && err != nil {
-			return nil, fmt.Errorf("cannot use broker ids %q: numbers with ; between them", ids)
+			return nil, invalidf("cannot use broker ids %q: numbers with ; between them", ids)
 		}
 	}
 	return c.planOneAct(ctx, actRequest{
@@ -195,7 +195,7 @@ func (c *Client) PlanCleanBroker(ctx context.Context, controller, cluster, broke
 // its machine.
 func (c *Client) PlanAddBroker(ctx context.Context, container, config string) (Plan, error) {
 	if config == "" {
-		return nil, fmt.Errorf("cannot add a broker to container %q: the path of its configuration is missing", container)
+		return nil, invalidf("cannot add a broker to container %q: the path of its configuration is missing", container)
 	}
 	return c.planOneAct(ctx, actRequest{Act: actAddBroker, Object: container, Place: place{Addrs: []string{container}}, Args: map[string]string{"config": config}})
 }
@@ -203,7 +203,7 @@ func (c *Client) PlanAddBroker(ctx context.Context, container, config string) (P
 // PlanRemoveBroker plans to let a container stop a broker of its.
 func (c *Client) PlanRemoveBroker(ctx context.Context, container, cluster, broker string, id int64) (Plan, error) {
 	if cluster == "" || broker == "" || id < 0 {
-		return nil, fmt.Errorf("cannot remove broker %s:%s:%d: cluster, name and an id of 0 or more are needed", cluster, broker, id)
+		return nil, invalidf("cannot remove broker %s:%s:%d: cluster, name and an id of 0 or more are needed", cluster, broker, id)
 	}
 	return c.planOneAct(ctx, actRequest{
 		Act: actRemoveBroker, Object: broker, Place: place{Addrs: []string{container}},

@@ -57,10 +57,10 @@ func (c *Client) PlanColdLimit(ctx context.Context, t Target, group string, limi
 		return nil, err
 	}
 	if strings.ContainsAny(group, "=:#!") {
-		return nil, fmt.Errorf("cannot limit group %q: the name cannot stand in the request", group)
+		return nil, invalidf("cannot limit group %q: the name cannot stand in the request", group)
 	}
 	if limit != nil && *limit < 0 {
-		return nil, fmt.Errorf("cannot use cold read limit %d: it must be 0 or more", *limit)
+		return nil, invalidf("cannot use cold read limit %d: it must be 0 or more", *limit)
 	}
 	title := "set the cold read limit of group " + group
 	if limit == nil {

@@ -328,7 +328,7 @@ func (c *Client) PlanPutGroups(ctx context.Context, t Target, object, title stri
 			return nil, err
 		}
 		if _, twice := byName[g.GroupName]; twice {
-			return nil, fmt.Errorf("cannot use groups: %q comes twice", g.GroupName)
+			return nil, invalidf("cannot use groups: %q comes twice", g.GroupName)
 		}
 		byName[g.GroupName] = g
 		want.parts = append(want.parts, g.GroupName)

@@ -48,7 +48,7 @@ var kvCells = &cellKind[string]{
 // where none of them has it.
 func (c *Client) PlanKV(ctx context.Context, namespace, key string, value *string) (Plan, error) {
 	if namespace == "" || key == "" || strings.Contains(namespace, "/") {
-		return nil, fmt.Errorf("cannot use entry %q of namespace %q: neither may be empty, a namespace has no /", key, namespace)
+		return nil, invalidf("cannot use entry %q of namespace %q: neither may be empty, a namespace has no /", key, namespace)
 	}
 	verb := "set"
 	if value == nil {
@@ -96,7 +96,7 @@ func checkOrderConf(text string) error {
 	for part := range strings.SplitSeq(text, ";") {
 		broker, n, ok := strings.Cut(part, ":")
 		if queues := 0; !ok || broker == "" || !plainNumber(n, &queues) || queues < 1 {
-			return fmt.Errorf("cannot use order configuration %q: it has the form BROKER:QUEUES, ; between them", text)
+			return invalidf("cannot use order configuration %q: it has the form BROKER:QUEUES, ; between them", text)
 		}
 	}
 	return nil

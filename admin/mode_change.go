@@ -76,7 +76,7 @@ func (c *Client) PlanMode(ctx context.Context, t Target, topic, group string, to
 		return nil, err
 	}
 	if to.Mode != ModePull && to.Mode != ModePop || to.Share < 0 {
-		return nil, fmt.Errorf("cannot use consume mode %q with share %d: PULL or POP, and 0 or more", to.Mode, to.Share)
+		return nil, invalidf("cannot use consume mode %q with share %d: PULL or POP, and 0 or more", to.Mode, to.Share)
 	}
 	return modeCells.plan(ctx, c, onMasters(t), group, fmt.Sprintf("set consume mode of group %s for topic %s", group, topic), wanted[ModeState]{
 		parts: []string{topic + "@" + group},

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 )
@@ -40,7 +39,7 @@ func (c *Client) servers(ctx context.Context, p place) ([]Broker, []TargetError,
 	var out []Broker
 	for _, addr := range p.Addrs {
 		if _, _, err := net.SplitHostPort(addr); err != nil {
-			return nil, nil, fmt.Errorf("cannot use address %q: it has the form HOST:PORT", addr)
+			return nil, nil, invalidf("cannot use address %q: it has the form HOST:PORT", addr)
 		}
 		out = append(out, Broker{Addr: addr})
 	}

@@ -226,10 +226,10 @@ func (c *Client) PlanPutTopics(ctx context.Context, t Target, object, title stri
 			return nil, err
 		}
 		if _, twice := byName[tc.TopicName]; twice {
-			return nil, fmt.Errorf("cannot use topics: %q comes twice", tc.TopicName)
+			return nil, invalidf("cannot use topics: %q comes twice", tc.TopicName)
 		}
 		if tc.ReadQueueNums < 1 || tc.WriteQueueNums < 1 || tc.Perm < 0 || tc.Perm > 7 {
-			return nil, fmt.Errorf("cannot use topic %q: it has %d read and %d write queues and permission %d", tc.TopicName, tc.ReadQueueNums, tc.WriteQueueNums, tc.Perm)
+			return nil, invalidf("cannot use topic %q: it has %d read and %d write queues and permission %d", tc.TopicName, tc.ReadQueueNums, tc.WriteQueueNums, tc.Perm)
 		}
 		b := topicBroker(Broker{}, tc)
 		byName[tc.TopicName] = configState(&b)

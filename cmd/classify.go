@@ -60,6 +60,10 @@ func classify(err error) *Failure {
 		f.Why, f.Try = "nothing was done", "mqx admin offset get -g GROUP"
 		return f
 	}
+	if _, ok := errors.AsType[*admin.ExistsError](err); ok {
+		f.Try = "set in place of create changes what is there"
+		return f
+	}
 	if invalid(err) {
 		f.Code = ExitUsage
 		return f
@@ -108,7 +112,8 @@ func invalid(err error) bool {
 	_, name := errors.AsType[*message.NameError](err)
 	_, text := errors.AsType[*message.PropertyTextError](err)
 	_, limit := errors.AsType[*message.LimitError](err)
-	return name || text || limit
+	_, asked := errors.AsType[*admin.InvalidError](err)
+	return name || text || limit || asked
 }
 
 func tryInstead(e *admin.NotFoundError) string {
