@@ -275,13 +275,13 @@ func newUserRmCmd(a *app) *cobra.Command {
 	return c
 }
 
-// copyOptions are the flags of mqx admin acl user copy and policy copy.
-type copyOptions struct {
+// copyACLOptions are the flags of mqx admin acl user copy and policy copy.
+type copyACLOptions struct {
 	changeFlags
 	source, target string
 }
 
-func (o *copyOptions) addCopy(a *app, c *cobra.Command) {
+func (o *copyACLOptions) addCopy(a *app, c *cobra.Command) {
 	o.add(a, c, false, false)
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
 		f.StringVar(&o.source, "source", "", "broker to copy from, by name or address")
@@ -291,7 +291,7 @@ func (o *copyOptions) addCopy(a *app, c *cobra.Command) {
 	completeFlag(c, "target", completeBrokers(a, &o.changeFlags.target))
 }
 
-func (o *copyOptions) copy(a *app, c *cobra.Command, plan planOne) error {
+func (o *copyACLOptions) copy(a *app, c *cobra.Command, plan planOne) error {
 	if o.source == "" || o.target == "" {
 		return usagef("cannot run %q: --source and --target are needed", c.CommandPath()).try("--source broker-a --target broker-b")
 	}
@@ -299,7 +299,7 @@ func (o *copyOptions) copy(a *app, c *cobra.Command, plan planOne) error {
 }
 
 func newUserCopyCmd(a *app) *cobra.Command {
-	o := &copyOptions{}
+	o := &copyACLOptions{}
 	c := &cobra.Command{
 		Use: "copy [USER...]", Short: "Make users of one broker on another what they are there",
 		Long:    "With their passwords, where the broker tells them. Without USER all of them.",
@@ -319,7 +319,7 @@ func newUserCopyCmd(a *app) *cobra.Command {
 }
 
 func newPolicyCopyCmd(a *app) *cobra.Command {
-	o := &copyOptions{}
+	o := &copyACLOptions{}
 	c := &cobra.Command{
 		Use: "copy [SUBJECT...]", Short: "Make policies of one broker on another what they are there",
 		Long:    "Without SUBJECT those of all.",
