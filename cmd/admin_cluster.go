@@ -16,5 +16,6 @@ func newClusterCmd(a *app) *cobra.Command {
 		newClusterImportCmd(a),
 		newClusterJoinCheckCmd(a),
 		newClusterRollCmd(a),
+		newClusterRebalanceCmd(a),
 	}...)
 }

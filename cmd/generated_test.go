@@ -75,6 +75,7 @@ var schemas = map[string][]render.Schema{
 	"mqx admin topic get --show groups":        {topicGroupSchema},
 	"mqx admin topic create, rm, spread, …":    {changeSchema},
 	"mqx admin cluster roll":                   {rollSchema},
+	"mqx admin cluster rebalance plan":         {rebalanceSchema},
 	"mqx debug bundle":                         {bundleSchema},
 	"mqx admin group ls":                       {groupListSchema},
 	"mqx admin cluster join-check":             {joinCheckSchema},

@@ -40,7 +40,7 @@ A new broker     mqx broker start --join empty      groups of the cluster, no to
                  mqx admin cluster join-check -b B  clocks, lists, ports, disks, versions
                  mqx admin broker seed B --from A   groups, chosen topics, offsets
                  mqx admin topic spread T --target B
-Load             mqx admin cluster rebalance        proposes which queues go where
+Load             mqx admin cluster rebalance plan   proposes which queues go where
 A restart        mqx admin cluster roll plan --plan-out roll.json
                  mqx admin cluster roll start roll.json \
                    --restart-cmd 'ssh {host} systemctl restart mqx-broker'

@@ -1,0 +1,123 @@
+package cmd
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/admin"
+	"mqx/internal/render"
+)
+
+var rebalanceSchema = render.Schema{Kind: "MoveProposalList", Name: "topic", Fields: []render.Field{
+	{Name: "topic", Doc: "topic"},
+	{Name: "source", Doc: "broker that has it"},
+	{Name: "target", Doc: "broker that would get it"},
+	{Name: "queues", Kind: render.Int, Doc: "queues that move"},
+	{Name: "messages", Kind: render.Int, Doc: "messages in them"},
+	{Name: "bytes", Kind: render.Size, Doc: "their size, estimated from the average of the broker's messages"},
+	{Name: "tps", Title: "PUT/S", Kind: render.Float, Doc: "messages put into them a second"},
+	{Name: "command", Whole: true, Doc: "what carries it out"},
+}}
+
+// rebalanceOptions are the flags of mqx admin cluster rebalance.
+type rebalanceOptions struct {
+	target    targetFlags
+	output    outputFlags
+	cluster   string
+	by        string
+	tolerance int
+	moves     int
+	exitCode  bool
+}
+
+func newClusterRebalanceCmd(a *app) *cobra.Command {
+	return asGroup(&cobra.Command{
+		Use: "rebalance", Short: "Even out what the brokers of a cluster carry",
+		Example: `  mqx admin cluster rebalance plan -c DefaultCluster
+  mqx admin cluster rebalance plan --by bytes -o template='{{.command}}'`,
+	}, newRebalancePlanCmd(a))
+}
+
+func newRebalancePlanCmd(a *app) *cobra.Command {
+	o := &rebalanceOptions{}
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Propose which queues go where, so that brokers carry alike",
+		Long: `Use it after a broker has joined, or when one has more to do than the others. It looks
+at the queues, the stored bytes and the messages a second of each topic on each master,
+and proposes moves of whole topics from one broker to another until the fullest has no
+more than the tolerance above the average. Ordered topics stay, and so does a topic whose
+target has it already. Nothing is changed: each line has the command that does it.`,
+		Example: `  mqx admin cluster rebalance plan -c DefaultCluster
+  mqx admin cluster rebalance plan --by tps --max-moves 3 -o template='{{.command}}'
+  mqx admin cluster rebalance plan --exit-code || echo 'uneven'`,
+		Args: exactArgs(),
+		RunE: func(c *cobra.Command, _ []string) error { return runRebalancePlan(a, c, o) },
+	}
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		o.target.add(f)
+		f.StringVarP(&o.cluster, "cluster", "c", "", "the cluster (needed where there are several)")
+	})
+	grouped(c, groupFilter, func(f *pflag.FlagSet) {
+		f.StringVar(&o.by, "by", admin.ByAll, "what is to be even: queues, bytes, tps, or all of them")
+		f.IntVar(&o.tolerance, "tolerance", 10, "percent that a broker may have above the average")
+		f.IntVar(&o.moves, "max-moves", 20, "propose no more moves than this")
+	})
+	grouped(c, groupSafety, func(f *pflag.FlagSet) {
+		f.BoolVar(&o.exitCode, "exit-code", false, "exit with 6 when something would be moved")
+	})
+	o.output.addRows(c)
+	o.output.add(c)
+	completeFlag(c, "by", cobra.FixedCompletions([]string{admin.ByAll, admin.ByQueues, admin.ByBytes, admin.ByTPS}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+func runRebalancePlan(a *app, c *cobra.Command, o *rebalanceOptions) error {
+	if !slices.Contains([]string{admin.ByAll, admin.ByQueues, admin.ByBytes, admin.ByTPS}, o.by) {
+		return notOneOf("--by", o.by, admin.ByAll, admin.ByQueues, admin.ByBytes, admin.ByTPS)
+	}
+	if o.tolerance < 1 || o.tolerance > 1000 {
+		return usagef("cannot use --tolerance %d: it is a percentage of at least 1", o.tolerance).because("no broker carries exactly the average").try("--tolerance 10")
+	}
+	if o.moves < 1 {
+		return usagef("cannot use --max-moves %d: it must be at least 1", o.moves).because("there would be nothing to propose").try("--max-moves 20")
+	}
+	client, err := a.adminClient(c.Context(), &o.target)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	moves := 0
+	err = a.list(c, &o.output, rebalanceSchema, func(ctx context.Context, w *render.Writer) (problems, error) {
+		p, err := client.Rebalance(ctx, admin.RebalanceOptions{
+			Target: admin.Target{Cluster: o.cluster}, By: o.by, Tolerance: float64(o.tolerance) / 100, MaxMoves: o.moves,
+		})
+		if err != nil {
+			return nil, err
+		}
+		moves = len(p.Moves)
+		for _, m := range p.Moves {
+			l := m.Part.Load
+			command := "mqx admin queue migrate start -t " + m.Part.Topic + " --source " + m.Part.Broker + " --target " + m.Target
+			if err := w.Row(m.Part.Topic, m.Part.Broker, m.Target, l.Queues, l.Messages, int64(l.Bytes), l.TPS, command); err != nil {
+				return nil, err
+			}
+		}
+		for _, b := range slices.Sorted(maps.Keys(p.Before)) {
+			was, is := p.Before[b], p.After[b]
+			a.note("%s: %d -> %d queues, %d -> %d messages, %.1f -> %.1f put/s", b, was.Queues, is.Queues, was.Messages, is.Messages, was.TPS, is.TPS)
+		}
+		for _, f := range p.Fixed {
+			a.note("%s stays on %s: %s", f.Topic, f.Broker, f.Why)
+		}
+		return nil, nil
+	})
+	if err == nil && moves > 0 && o.exitCode {
+		return silentError{ExitCheckFailed}
+	}
+	return err
+}
