@@ -102,7 +102,9 @@ create makes it.`,
 		},
 	}
 	o.add(a, c, true, false)
-	grouped(c, groupRange, func(f *pflag.FlagSet) { f.StringVar(&o.fromGroup, "from-group", "", "the group whose offsets are taken") })
+	grouped(c, groupRange, func(f *pflag.FlagSet) {
+		f.StringVar(&o.fromGroup, "from-group", "", "the group whose offsets are taken")
+	})
 	o.addHow(c)
 	completeFlag(c, "from-group", completeGroups(a, &o.target))
 	return c

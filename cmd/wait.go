@@ -359,7 +359,9 @@ func newWaitGroupCmd(a *app) *cobra.Command {
 			case counts:
 				w.condition = "of " + counted(int64(o.members), "member")
 			}
-			w.look = func(ctx context.Context, client *admin.Client) (bool, string, error) { return o.look(ctx, client, args[0], counts) }
+			w.look = func(ctx context.Context, client *admin.Client) (bool, string, error) {
+				return o.look(ctx, client, args[0], counts)
+			}
 			return o.run(a, c, w)
 		},
 	}
