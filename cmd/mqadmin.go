@@ -22,7 +22,6 @@ var mqadminLater = map[string]string{
 	"cleanBrokerMetadata":              "",
 	"cleanExpiredCQ":                   "",
 	"cleanUnusedTopic":                 "",
-	"cloneGroupOffset":                 "",
 	"consumeMessage":                   "mqx consume TOPIC",
 	"copyAcl":                          "",
 	"copyUser":                         "",
@@ -53,12 +52,10 @@ var mqadminLater = map[string]string{
 	"removeBroker":                     "",
 	"removeColdDataFlowCtrGroupConfig": "",
 	"resetMasterFlushOffset":           "",
-	"resetOffsetByTime":                "",
 	"rocksDBConfigToJson":              "",
 	"sendMessage":                      "mqx produce TOPIC",
 	"setCommitLogReadAheadMode":        "",
 	"setConsumeMode":                   "",
-	"skipAccumulatedMessage":           "",
 	"switchTimerEngine":                "",
 	"triggerLiteDispatch":              "",
 	"updateAcl":                        "",
@@ -93,6 +90,7 @@ cluster that is marked protected asks for the name all the same (--confirm NAME)
 	}
 	c.AddCommand(newMqadminTopicCmds(a)...)
 	c.AddCommand(newMqadminGroupCmds(a)...)
+	c.AddCommand(newMqadminOffsetCmds(a)...)
 	c.AddCommand(newMqadminConfigCmds(a)...)
 	c.AddCommand(newMqadminBrokerCmds(a)...)
 	c.AddCommand(newMqadminCheckCmds(a)...)

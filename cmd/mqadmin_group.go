@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -27,20 +28,17 @@ func newMqadminConsumerProgress(a *app) *cobra.Command {
 			f.StringVarP(&group, "groupName", "g", "", "consumer group name")
 			f.StringVarP(&topic, "topicName", "t", "", "topic name")
 			f.StringVarP(&cluster, "cluster", "c", "", "cluster name")
-			f.StringVarP(&clientIP, "showClientIP", "s", "false", "show client IP per queue (not there yet)")
+			f.StringVarP(&clientIP, "showClientIP", "s", "false", "show the client that reads each queue (true or false)")
 		},
 		func(ctx context.Context, _ *cobra.Command, _ *mqadminOptions, client *admin.Client) error {
-			if strings.EqualFold(clientIP, "true") {
-				return failf(ExitFailed, "cannot show the client of each queue yet").because("the clients are not asked for what they run").try("mqx admin group get %s --show members", group)
-			}
 			if group == "" {
 				return a.mqadminGroups(ctx, client)
 			}
-			return a.mqadminProgress(ctx, client, group, topic)
+			return a.mqadminProgress(ctx, client, group, topic, strings.EqualFold(clientIP, "true"))
 		})
 }
 
-func (a *app) mqadminProgress(ctx context.Context, client *admin.Client, group, topic string) error {
+func (a *app) mqadminProgress(ctx context.Context, client *admin.Client, group, topic string, clients bool) error {
 	g, err := client.GetGroup(ctx, group)
 	if err != nil {
 		return err
@@ -48,8 +46,16 @@ func (a *app) mqadminProgress(ctx context.Context, client *admin.Client, group, 
 	if err := allFailed(len(g.Queues), g.Errors); err != nil {
 		return err
 	}
-	if err := a.printf("%-64s  %-32s  %-4s  %-20s  %-20s  %-20s %-20s%s\n",
-		"#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", "#Diff", "#Inflight", "#LastTime"); err != nil {
+	var owners map[admin.QueueID]string
+	client20 := ""
+	if clients {
+		if owners, err = queueOwners(ctx, client, group); err != nil {
+			return err
+		}
+		client20 = fmt.Sprintf("%-20s ", "#Client IP")
+	}
+	if err := a.printf("%-64s  %-32s  %-4s  %-20s  %-20s  %s%-20s %-20s%s\n",
+		"#Topic", "#Broker Name", "#QID", "#Broker Offset", "#Consumer Offset", client20, "#Diff", "#Inflight", "#LastTime"); err != nil {
 		return err
 	}
 	var diffs, flights int64
@@ -57,10 +63,13 @@ func (a *app) mqadminProgress(ctx context.Context, client *admin.Client, group, 
 		if topic != "" && q.Topic != topic {
 			continue
 		}
+		if clients {
+			client20 = fmt.Sprintf("%-20s ", cmp.Or(owners[admin.QueueID{Topic: q.Topic, Broker: q.Broker, QueueID: q.QueueID}], "N/A"))
+		}
 		diff, flight := q.BrokerOffset-q.ConsumerOffset, q.PullOffset-q.ConsumerOffset
 		diffs, flights = diffs+diff, flights+flight
-		if err := a.printf("%-64s  %-32s  %-4d  %-20d  %-20d  %-20d %-20d %s\n",
-			front(q.Topic, 64), front(q.Broker, 32), q.QueueID, q.BrokerOffset, q.ConsumerOffset, diff, flight, apacheTimeText(q.LastTime)); err != nil {
+		if err := a.printf("%-64s  %-32s  %-4d  %-20d  %-20d  %s%-20d %-20d %s\n",
+			front(q.Topic, 64), front(q.Broker, 32), q.QueueID, q.BrokerOffset, q.ConsumerOffset, client20, diff, flight, apacheTimeText(q.LastTime)); err != nil {
 			return err
 		}
 	}
@@ -68,6 +77,25 @@ func (a *app) mqadminProgress(ctx context.Context, client *admin.Client, group, 
 		return err
 	}
 	return a.partial(targetProblems(g.Errors))
+}
+
+// queueOwners are the clients that say that they read a queue, as Apache's tool shows
+// them: the part of the client id before the @.
+func queueOwners(ctx context.Context, client *admin.Client, group string) (map[admin.QueueID]string, error) {
+	l, err := client.GetLag(ctx, admin.LagOptions{Groups: []string{group}, Members: true})
+	if err != nil {
+		return nil, err
+	}
+	out := map[admin.QueueID]string{}
+	for i := range l.Groups {
+		for _, m := range l.Groups[i].Members {
+			who, _, _ := strings.Cut(m.ClientID, "@")
+			for _, q := range m.Queues {
+				out[q] = who
+			}
+		}
+	}
+	return out, nil
 }
 
 // mqadminGroups lists the groups that have a retry topic.
