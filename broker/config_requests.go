@@ -27,7 +27,7 @@ var liveKeys = map[string]bool{
 	"enableRegisterProducer": true, "namesrvAddr": true, "fetchNameSrvAddrByDnsLookup": true, "forceRegister": true,
 	"registerNameServerPeriod": true, "registerBrokerTimeoutMills": true, "clearRetryTopicWhenDeleteTopic": true,
 	"useServerSideResetOffset": true, "enableBroadcastOffsetStore": true, "broadcastOffsetExpireSecond": true, "broadcastOffsetExpireMaxSecond": true,
-	"transactionTimeOut":       true, "transactionCheckMax": true, "transactionCheckInterval": true, "transactionMetricFlushInterval": true,
+	"transactionTimeOut": true, "transactionCheckMax": true, "transactionCheckInterval": true, "transactionMetricFlushInterval": true,
 	"transactionOpMsgMaxSize": true, "transactionOpBatchInterval": true, "storeReplyMessageEnable": true,
 	"timerMaxDelaySec": true, "timerCongestNumEachSlot": true, "timerStopEnqueue": true,
 	"timerStopDequeue": true, "timerFlushIntervalMs": true, "recallMessageEnable": true,

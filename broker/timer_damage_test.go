@@ -2,7 +2,6 @@ package broker
 
 import (
 	"bytes"
-
 	"fmt"
 	"log/slog"
 	"os"
@@ -67,114 +66,133 @@ func usedPage(t *testing.T, path string) int64 {
 	return 0
 }
 
-// Whatever of the timer's files is missing or damaged at a start: that is said, and each message that the log holds comes, at its
-// time, the recalled ones do not, and what was delivered before does not come again. The counts of messages are right afterwards.
-func TestTimerFilesDamaged(t *testing.T) {
-	type files struct{ wheel, log, check, metrics, note string }
-	rm := func(paths ...string) {
-		for _, p := range paths {
-			if err := os.RemoveAll(p); err != nil {
-				t.Fatal(err)
+// timerFiles are the paths of the timer's files.
+type timerFiles struct{ wheel, log, check, metrics, note string }
+
+// first is the first file of the timer log.
+func (f *timerFiles) first() string { return filepath.Join(f.log, "00000000000000000000") }
+
+// timerDamage is what a start finds. says is what it or the delivery has to say. again: what was delivered may come once more, as
+// nobody knows any more; uncounted: the counts at the start are only those of what the log still tells.
+type timerDamage struct {
+	damage           func(*testing.T, timerFiles)
+	says             string
+	again, uncounted bool
+}
+
+func timerDamages() map[string]timerDamage {
+	rm := func(paths ...string) func(*testing.T) {
+		return func(t *testing.T) {
+			for _, p := range paths {
+				must(t, os.RemoveAll(p))
 			}
 		}
 	}
-	for name, tt := range map[string]struct {
-		damage func(*testing.T, files)
-		says   string
-		again  bool // what was delivered may come again: nobody knows any more
-	}{
-		"no wheel":         {damage: func(_ *testing.T, f files) { rm(f.wheel) }},
-		"a short wheel":    {damage: func(t *testing.T, f files) { must(t, os.Truncate(f.wheel, 100)) }, says: "timerwheel has 100 bytes"},
-		"a page of zeros":  {damage: func(t *testing.T, f files) { overwrite(t, f.wheel, usedPage(t, f.wheel), make([]byte, 4096)) }, says: "was repaired"},
-		"a wheel of zeros": {damage: func(t *testing.T, f files) { must(t, os.Truncate(f.wheel, 0)); must(t, os.Truncate(f.wheel, 77414400)) }, says: "was repaired"},
-		"a page of junk": {damage: func(t *testing.T, f files) {
-			overwrite(t, f.wheel, usedPage(t, f.wheel), bytes.Repeat([]byte{0x5a}, 4096))
+	write := func(t *testing.T, path, text string) { must(t, os.WriteFile(path, []byte(text), 0o600)) }
+	junk := func(n int) []byte { return bytes.Repeat([]byte{0x5a}, n) }
+	return map[string]timerDamage{
+		"no wheel":        {damage: func(t *testing.T, f timerFiles) { rm(f.wheel)(t) }},
+		"a short wheel":   {damage: func(t *testing.T, f timerFiles) { must(t, os.Truncate(f.wheel, 100)) }, says: "timerwheel has 100 bytes"},
+		"a page of zeros": {damage: func(t *testing.T, f timerFiles) { overwrite(t, f.wheel, usedPage(t, f.wheel), make([]byte, 4096)) }, says: "was repaired"},
+		"a wheel of zeros": {damage: func(t *testing.T, f timerFiles) {
+			must(t, os.Truncate(f.wheel, 0))
+			must(t, os.Truncate(f.wheel, 2*7*24*3600*32))
 		}, says: "was repaired"},
-		"no log":          {damage: func(_ *testing.T, f files) { rm(f.log) }, says: "the timer topic was read"},
-		"neither":         {damage: func(_ *testing.T, f files) { rm(f.log, f.wheel) }, says: "the timer topic was read"},
-		"a log cut short": {damage: func(t *testing.T, f files) { must(t, os.Truncate(filepath.Join(f.log, "00000000000000000000"), 52*5)) }, says: "searched for in the timer topic"},
-		"junk in the log": {damage: func(t *testing.T, f files) {
-			overwrite(t, filepath.Join(f.log, "00000000000000000000"), 52*8, bytes.Repeat([]byte{0x5a}, 104))
-		}, says: "searched for in the timer topic"},
-		"junk and no wheel": {damage: func(t *testing.T, f files) {
-			rm(f.wheel)
-			overwrite(t, filepath.Join(f.log, "00000000000000000000"), 52*8, bytes.Repeat([]byte{0x5a}, 104))
-		}, says: "the timer topic was read"},
-		"no checkpoint":  {damage: func(_ *testing.T, f files) { rm(f.check, f.note) }, again: true},
-		"nothing at all": {damage: func(_ *testing.T, f files) { rm(f.wheel, f.log, f.check, f.metrics, f.note) }, again: true},
-		"garbled metrics": {damage: func(t *testing.T, f files) {
-			must(t, os.WriteFile(f.metrics, []byte("{{{"), 0o600))
-			rm(f.metrics + ".bak")
-		}, says: "put aside"},
-		"metrics and backup": {damage: func(t *testing.T, f files) {
-			must(t, os.WriteFile(f.metrics, nil, 0o600))
-			must(t, os.WriteFile(f.metrics+".bak", []byte("x"), 0o600))
-		}, says: "put aside"},
-	} {
+		"a page of junk":  {damage: func(t *testing.T, f timerFiles) { overwrite(t, f.wheel, usedPage(t, f.wheel), junk(4096)) }, says: "was repaired"},
+		"no log":          {damage: func(t *testing.T, f timerFiles) { rm(f.log)(t) }, says: "the timer topic was read"},
+		"neither":         {damage: func(t *testing.T, f timerFiles) { rm(f.log, f.wheel)(t) }, says: "the timer topic was read"},
+		"a log cut short": {damage: func(t *testing.T, f timerFiles) { must(t, os.Truncate(f.first(), 52*5)) }, says: "searched for in the timer topic"},
+		"junk in the log": {damage: func(t *testing.T, f timerFiles) { overwrite(t, f.first(), 52*8, junk(104)) }, says: "searched for in the timer topic"},
+		"junk and no wheel": {damage: func(t *testing.T, f timerFiles) {
+			rm(f.wheel)(t)
+			overwrite(t, f.first(), 52*8, junk(104))
+		}, says: "the timer topic was read", uncounted: true},
+		"no checkpoint":      {damage: func(t *testing.T, f timerFiles) { rm(f.check, f.note)(t) }, again: true},
+		"nothing at all":     {damage: func(t *testing.T, f timerFiles) { rm(f.wheel, f.log, f.check, f.metrics, f.note)(t) }, again: true},
+		"garbled metrics":    {damage: func(t *testing.T, f timerFiles) { write(t, f.metrics, "{{{"); rm(f.metrics + ".bak")(t) }, says: "put aside"},
+		"metrics and backup": {damage: func(t *testing.T, f timerFiles) { write(t, f.metrics, ""); write(t, f.metrics+".bak", "x") }, says: "put aside"},
+	}
+}
+
+// Whatever of the timer's files is missing or damaged at a start: that is said, and each message that the log holds comes, at its
+// time, the recalled ones do not, and what was delivered before does not come again. The counts of messages are right afterwards.
+func TestTimerFilesDamaged(t *testing.T) {
+	for name, tt := range timerDamages() {
 		t.Run(name, func(t *testing.T) {
 			cfg, ck := timerBroker(t)
-			r := start(t, cfg)
-			r.createTopic("T", 1)
-			want := map[string]bool{}
-			var handles []string
-			for i := range 24 {
-				body := "m" + strconv.Itoa(i)
-				resp := r.send("T", 0, prop("TIMER_DELIVER_MS", strconv.FormatInt(ck.Now().UnixMilli()+1500+int64(i%6)*2000, 10), "UNIQ_KEY", body), body)
-				if i%6 == 4 {
-					handles = append(handles, resp.Fields.String("recallHandle"))
-					continue
-				}
-				want[body] = true
-			}
-			for _, h := range handles {
-				r.ok(remoting.ReqRecallMessage, &remoting.RecallMessageHeader{ProducerGroup: "P", Topic: "T", RecallHandle: h}, nil)
-			}
-			r.takenUp()
-			r.reach(ck, 300*time.Millisecond, "T", 0, 4)
-			waitFor(t, "the slot", func() bool { return r.timers.t.Num() == 20-4 })
-			r.stop()
-
+			want := leaveTimers(t, cfg, ck)
 			root := cfg.Store.RootDir
-			tt.damage(t, files{
+			tt.damage(t, timerFiles{
 				wheel: filepath.Join(root, "timerwheel"), log: filepath.Join(root, "timerlog"), check: filepath.Join(root, "config", "timercheck"),
 				metrics: filepath.Join(root, "config", "timermetrics"), note: filepath.Join(root, "mqx", "timer-progress"),
 			})
 			var said sayings
 			cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
-			r = start(t, cfg)
-			if !tt.again {
-				m := r.timers.t.Metrics()
-				if n := m.Topics["T"].Count; n != 20-4 && !strings.Contains(name, "junk and") {
-					t.Errorf("%d messages are counted, 16 wait", n)
-				}
+			r := start(t, cfg)
+			m := r.timers.t.Metrics()
+			if n := m.Topics["T"].Count; n != 20-4 && !tt.again && !tt.uncounted {
+				t.Errorf("%d messages are counted, 16 wait", n)
 			}
 			r.reach(ck, 300*time.Millisecond, "T", 0, 20)
 			waitFor(t, "the end", func() bool { ck.Advance(500 * time.Millisecond); r.poke(); return r.timers.t.Num() == 0 })
-			got := map[string]int{}
-			for _, rec := range r.waitRecords("T", 0, int(r.store.MaxOffset("T", 0))) {
-				got[string(rec.Body)]++
-				out, _ := strconv.ParseInt(message.ParseProperties(rec.Properties)["TIMER_OUT_MS"], 10, 64)
-				if rec.StoreTimestamp < out+1000 {
-					t.Errorf("%s was delivered %d ms before its time", rec.Body, out+1000-rec.StoreTimestamp)
-				}
-			}
-			for body := range want {
-				if n := got[body]; n == 0 || n > 1 && !tt.again {
-					t.Errorf("%s came %d times", body, n)
-				}
-				delete(got, body)
-			}
-			if len(got) > 0 {
-				t.Errorf("these were recalled: %v", got)
-			}
+			r.checkTimers(want, tt.again)
 			if !strings.Contains(said.String(), tt.says) {
 				t.Errorf("said %s, want %q", said.String(), tt.says)
 			}
-			m := r.timers.t.Metrics()
+			m = r.timers.t.Metrics()
 			if n := m.Topics["T"].Count; n != 0 {
 				t.Errorf("%d messages are counted in the end", n)
 			}
 		})
+	}
+}
+
+// leaveTimers leaves a stopped broker with 16 messages that wait, 4 that were delivered and 4 that were recalled. It returns the bodies
+// of the first two.
+func leaveTimers(t *testing.T, cfg Config, ck *clock.Manual) map[string]bool {
+	t.Helper()
+	r := start(t, cfg)
+	r.createTopic("T", 1)
+	want := map[string]bool{}
+	var handles []string
+	for i := range 24 {
+		body := "m" + strconv.Itoa(i)
+		resp := r.send("T", 0, prop("TIMER_DELIVER_MS", strconv.FormatInt(ck.Now().UnixMilli()+1500+int64(i%6)*2000, 10), "UNIQ_KEY", body), body)
+		if i%6 == 4 {
+			handles = append(handles, resp.Fields.String("recallHandle"))
+			continue
+		}
+		want[body] = true
+	}
+	for _, h := range handles {
+		r.ok(remoting.ReqRecallMessage, &remoting.RecallMessageHeader{ProducerGroup: "P", Topic: "T", RecallHandle: h}, nil)
+	}
+	r.takenUp()
+	r.reach(ck, 300*time.Millisecond, "T", 0, 4)
+	waitFor(t, "the slot", func() bool { return r.timers.t.Num() == 20-4 })
+	r.stop()
+	return want
+}
+
+// checkTimers compares what came in T with what was to come: each once (or more often where again says so), none early, nothing else.
+func (r *running) checkTimers(want map[string]bool, again bool) {
+	r.t.Helper()
+	got := map[string]int{}
+	for _, rec := range r.waitRecords("T", 0, int(r.store.MaxOffset("T", 0))) {
+		got[string(rec.Body)]++
+		out, _ := strconv.ParseInt(message.ParseProperties(rec.Properties)["TIMER_OUT_MS"], 10, 64)
+		if rec.StoreTimestamp < out+1000 {
+			r.t.Errorf("%s was delivered %d ms before its time", rec.Body, out+1000-rec.StoreTimestamp)
+		}
+	}
+	for body := range want {
+		if n := got[body]; n == 0 || n > 1 && !again {
+			r.t.Errorf("%s came %d times", body, n)
+		}
+		delete(got, body)
+	}
+	if len(got) > 0 {
+		r.t.Errorf("these were not to come: %v", got)
 	}
 }
 
@@ -226,19 +244,11 @@ func TestTimerFilesOnAFullDisk(t *testing.T) {
 				}
 				r.reach(ck, 300*time.Millisecond, "T", 0, 90)
 				waitFor(t, "the end", func() bool { r.poke(); return r.timers.t.Num() == 0 })
-				seen := map[string]int{}
-				for _, rec := range r.waitRecords("T", 0, 90) {
-					seen[string(rec.Body)]++
-					out, _ := strconv.ParseInt(message.ParseProperties(rec.Properties)["TIMER_OUT_MS"], 10, 64)
-					if rec.StoreTimestamp < out+1000 {
-						t.Errorf("%s was delivered early", rec.Body)
-					}
-				}
+				want := map[string]bool{}
 				for i := range 90 {
-					if n := seen[strconv.Itoa(i)]; n != 1 {
-						t.Errorf("%d came %d times", i, n)
-					}
+					want[strconv.Itoa(i)] = true
 				}
+				r.checkTimers(want, false)
 				waitFor(t, "the checkpoint", func() bool { c := r.timers.t.Checkpoint(); return c.QueueOffset == 90 })
 			})
 		}
