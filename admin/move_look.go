@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"mqx/admin/move"
 	"mqx/message"
@@ -32,7 +33,7 @@ type looker struct {
 // Observe looks at everything that a plan concerns. What does not answer is in Failed.
 func (m *moveCluster) Observe(ctx context.Context, st *move.State) (*move.Observation, error) {
 	l := &looker{c: m.c, st: st}
-	l.mu.ob = &move.Observation{Brokers: map[string]move.BrokerView{}, Groups: map[string]map[string]move.GroupView{}}
+	l.mu.ob = &move.Observation{At: time.Now(), Brokers: map[string]move.BrokerView{}, Groups: map[string]map[string]move.GroupView{}}
 	l.mu.offsets, l.mu.groups, l.mu.online = map[string]*offsetTable{}, map[string]map[string]bool{}, map[string][]*remoting.ConsumerConnection{}
 	brokers, err := m.c.masters(ctx, st.Brokers())
 	if err != nil {

@@ -99,11 +99,11 @@ func (c *Client) resolveMove(ctx context.Context, a *move.Ask, all []Broker) err
 		if kind := topicKind(a.Topic, ownNames(all)); kind != KindNormal {
 			return fmt.Errorf("cannot move topic %q: it is a %s topic, which brokers keep for themselves", a.Topic, kind)
 		}
+		brokers, err := c.topicBrokers(ctx, a.Topic)
+		if err != nil {
+			return err
+		}
 		if len(a.Sources) == 0 { // all that have it
-			brokers, err := c.topicBrokers(ctx, a.Topic)
-			if err != nil {
-				return err
-			}
 			for _, b := range brokers {
 				a.Sources = append(a.Sources, b.Name)
 			}
@@ -247,17 +247,17 @@ type MoveRun struct {
 	journal *moveJournal
 }
 
-// ErrOverlap says that an unfinished plan touches the same topic or broker.
-type ErrOverlap struct{ Other *move.State }
+// OverlapError says that an unfinished plan touches the same topic or broker.
+type OverlapError struct{ Other *move.State }
 
 // Error names the other plan.
-func (e *ErrOverlap) Error() string {
+func (e *OverlapError) Error() string {
 	return fmt.Sprintf("plan %s is at %s and touches the same topic or broker", e.Other.ID, e.Other.Phase)
 }
 
-// overlapping finds a plan that is under way and touches the same; one that is settled has
+// Overlapping is a *OverlapError when a plan is under way that touches the same; one that is settled has
 // nothing left to do but to be removed.
-func (c *Client) overlapping(ctx context.Context, st *move.State) error {
+func (c *Client) Overlapping(ctx context.Context, st *move.State) error {
 	moves, errs, err := c.Moves(ctx)
 	if err != nil {
 		return err
@@ -267,7 +267,7 @@ func (c *Client) overlapping(ctx context.Context, st *move.State) error {
 	}
 	for _, m := range moves {
 		if o := m.State; o.ID != st.ID && !o.Phase.Ended() && o.Phase != move.Settled && o.Overlaps(st) {
-			return &ErrOverlap{o}
+			return &OverlapError{o}
 		}
 	}
 	return nil
@@ -279,7 +279,7 @@ func (c *Client) StartMove(ctx context.Context, p *MovePlan, o MoveOptions) (*Mo
 	if len(p.Problems) > 0 {
 		return nil, fmt.Errorf("cannot begin the move: %s", strings.Join(p.Problems, "; "))
 	}
-	if err := c.overlapping(ctx, p.State); err != nil {
+	if err := c.Overlapping(ctx, p.State); err != nil {
 		return nil, err
 	}
 	r, err := c.moveRun(p.State.ID, &o)
@@ -289,8 +289,8 @@ func (c *Client) StartMove(ctx context.Context, p *MovePlan, o MoveOptions) (*Mo
 	if err := r.begin(ctx, p.State); err != nil {
 		return nil, errors.Join(err, r.Close(ctx))
 	}
-	var other *ErrOverlap
-	err = c.overlapping(ctx, p.State)
+	var other *OverlapError
+	err = c.Overlapping(ctx, p.State)
 	if errors.As(err, &other) && other.Other.Phase == move.Planned && p.State.ID < other.Other.ID {
 		err = nil // it will see this one and give up
 	}
@@ -377,6 +377,27 @@ func (c *Client) AskMove(ctx context.Context, plan string, what move.Request, ar
 		return err
 	}
 	return errors.Join(j.Append(ctx, &move.Entry{Plan: plan, By: j.owner, Request: what, Argument: argument}), j.close())
+}
+
+// FindMove is the id of a plan: word itself where it is one, else that of the newest plan of
+// the kind that is of this topic or broker and has not ended.
+func (c *Client) FindMove(ctx context.Context, kind move.Kind, word string) (string, error) {
+	if strings.Contains(word, "@") {
+		return word, nil
+	}
+	moves, errs, err := c.Moves(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range moves {
+		if s := m.State; s.Spec.Kind == kind && s.Spec.Name == word && !s.Phase.Ended() {
+			return s.ID, nil
+		}
+	}
+	if len(errs) > 0 {
+		return "", fmt.Errorf("cannot find a plan for %s: %w", word, errs[0])
+	}
+	return "", &NotFoundError{Kind: "plan", Name: word}
 }
 
 // GetMove reads a plan from the journal.

@@ -196,7 +196,7 @@ func TestMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Problems = nil
-	var overlap *ErrOverlap
+	var overlap *OverlapError
 	if _, err := c.StartMove(ctx, again, MoveOptions{}); !errors.As(err, &overlap) {
 		t.Fatalf("a second plan got %v", err)
 	}

@@ -19,6 +19,9 @@ func newQueueCmd(a *app) *cobra.Command {
 	return asGroup(&cobra.Command{Use: "queue", Aliases: []string{"queues"}, Short: "Queues of topics"}, []*cobra.Command{
 		newQueueGetCmd(a),
 		newQueueVerifyCmd(a),
+		newMoveCmd(a, migrateVerb),
+		newMoveCmd(a, drainVerb),
+		newMoveCmd(a, resizeVerb),
 	}...)
 }
 

@@ -1,0 +1,390 @@
+package cmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"mqx/admin"
+	"mqx/admin/move"
+	"mqx/internal/render"
+)
+
+var moveSchema = render.Schema{Kind: "MoveList", Name: "id", Fields: []render.Field{
+	{Name: "id", Whole: true, Doc: "id of the plan; behind the @ the broker that keeps it"},
+	{Name: "kind", Doc: "migrate, drain, resize or retire"},
+	{Name: "name", Doc: "topic, or broker that is retired"},
+	{Name: "phase", Tone: render.ToneOf(map[string]render.Tone{string(move.Done): render.Good, string(move.RolledBack): render.Dim}, render.Plain), Doc: "how far it has come"},
+	{Name: "paused", Kind: render.Bool, Doc: "somebody paused it"},
+	{Name: "stopped", Doc: "what ended it until somebody resumes; unknown while nothing did"},
+	{Name: "written", Kind: render.Time, Doc: "when its state was written last"},
+	{Name: "owner", Wide: true, Doc: "who wrote it"},
+}}
+
+func newMoveStartCmd(a *app, v moveVerb) *cobra.Command {
+	o := &moveOptions{}
+	c := &cobra.Command{
+		Use: "start" + argsOf(v), Short: "Plan and carry it out, in the foreground",
+		Example: fmt.Sprintf("  %[1]s start %[2]s --yes\n  %[1]s start %[2]s --dry-run\n  %[1]s start %[2]s --remove --confirm NAME", v.command, v.args),
+		Args:    moveArgs(v),
+		RunE:    func(c *cobra.Command, args []string) error { return runMoveStart(a, c, o, v, args) },
+	}
+	o.addAsk(c, v)
+	o.addRemove(c)
+	o.addRun(c)
+	o.output.add(c)
+	o.safety.addAnswers(c, false)
+	o.safety.addDry(c)
+	return c
+}
+
+func runMoveStart(a *app, c *cobra.Command, o *moveOptions, v moveVerb, args []string) error {
+	if o.safety.dryRun {
+		if err := runMovePlan(a, c, o, v, args); err != nil {
+			return err
+		}
+		if o.safety.exitCode {
+			return silentError{ExitCheckFailed}
+		}
+		return nil
+	}
+	ask, err := o.ask(v, args)
+	if err != nil {
+		return err
+	}
+	return a.ownMove(c, o, func(ctx context.Context, client *admin.Client) (*admin.MoveRun, error) {
+		p, err := client.PlanMove(ctx, *ask)
+		if err != nil {
+			return nil, err
+		}
+		if err := refused(p); err != nil {
+			return nil, err
+		}
+		if err := client.Overlapping(ctx, p.State); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(a.Err, "Plan %s: %s of %s\n", p.State.ID, v.kind, p.State.Spec.Name)
+		for i := range p.Commands {
+			fmt.Fprintf(a.Err, "  %s\n", p.Commands[i].String())
+		}
+		a.tellPlan(p)
+		if err := a.agree(&o.target, &o.safety, act{name: p.State.Spec.Name, destructive: o.remove}); err != nil {
+			return nil, err
+		}
+		file, err := o.copyFile(a, p.State.ID)
+		if err != nil {
+			return nil, err
+		}
+		return client.StartMove(ctx, p, admin.MoveOptions{File: file})
+	})
+}
+
+// copyFile is the file of the copy, in a directory that is there.
+func (o *moveOptions) copyFile(a *app, plan string) (string, error) {
+	file, err := o.file(a, plan)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return "", fmt.Errorf("cannot make the directory of the copy: %w", err)
+	}
+	return file, nil
+}
+
+// ownMove carries a plan out that this process owns, and prints how it ended.
+func (a *app) ownMove(c *cobra.Command, o *moveOptions, open func(ctx context.Context, client *admin.Client) (*admin.MoveRun, error)) error {
+	if o.stopAt != "" && !slices.Contains(move.Phases(), move.Phase(o.stopAt)) {
+		return notOneOf("--stop-at", o.stopAt, phaseNames()...)
+	}
+	if err := a.mayNotChange(&o.target); err != nil {
+		return err
+	}
+	return a.oneRecord(c, o, func(ctx context.Context, client *admin.Client) (*move.State, error) {
+		run, err := open(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		err = a.carryOut(ctx, run, move.Phase(o.stopAt))
+		return run.State(), errors.Join(err, a.closeMove(ctx, run))
+	})
+}
+
+func phaseNames() []string {
+	var out []string
+	for _, p := range move.Phases() {
+		out = append(out, string(p))
+	}
+	return out
+}
+
+// closeMove gives the lease back. Where that fails it ends by itself in a minute.
+func (a *app) closeMove(ctx context.Context, run *admin.MoveRun) error {
+	if err := run.Close(ctx); err != nil {
+		a.note("the lease was not given back and lasts up to a minute: %v", err)
+	}
+	return nil
+}
+
+// carryOut runs a plan, telling of every step.
+func (a *app) carryOut(ctx context.Context, run *admin.MoveRun, until move.Phase) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	reached := false
+	last := ""
+	d, err := run.Run(ctx, func(d *move.Decision) {
+		st := run.State()
+		for i := range d.Commands {
+			a.note("done: %s", d.Commands[i].String())
+		}
+		if d.Note != "" {
+			a.warn("%s", d.Note)
+		}
+		line := string(st.Phase)
+		if len(d.Waiting) > 0 {
+			line += ": waiting for " + d.Waiting[0]
+		}
+		if line != last {
+			a.note("%s", line)
+			last = line
+		}
+		if until != "" && !st.Phase.Before(until) {
+			reached = true
+			stop()
+		}
+	})
+	switch {
+	case reached && errors.Is(err, context.Canceled):
+		return nil
+	case err != nil:
+		return err
+	case d.Refused:
+		return failf(ExitCheckFailed, "cannot begin: %s", strings.Join(d.Waiting, "; ")).because("nothing was changed").try("mend that, and start anew")
+	case run.State().Stopped != "":
+		return failf(ExitCheckFailed, "%s", run.State().Stopped).because("nothing more is done until somebody has looked").try("mqx admin queue migrate resume %s --yes, or rollback", run.State().ID)
+	}
+	return nil
+}
+
+// oneRecord prints the state that a command leaves a plan in.
+func (a *app) oneRecord(c *cobra.Command, o *moveOptions, do func(ctx context.Context, client *admin.Client) (*move.State, error)) error {
+	out, closeOut, err := a.open(&o.output)
+	if err != nil {
+		return err
+	}
+	w, err := a.renderer(out, &o.output, moveSchema, false)
+	if err != nil {
+		return err
+	}
+	if w.Help() {
+		return w.Close()
+	}
+	client, err := a.adminClient(c.Context(), &o.target)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Close() }()
+	ctx, cancel := a.deadline(c, false)
+	defer cancel()
+	st, doErr := do(ctx, client)
+	if st != nil {
+		if err := moveRow(w, st, nil); err != nil {
+			return err
+		}
+		if err := w.Close(); err != nil {
+			return err
+		}
+	}
+	if doErr != nil {
+		return errors.Join(moveFailure(a.withTimeout(ctx, doErr)), closeOut())
+	}
+	return closeOut()
+}
+
+func moveRow(w *render.Writer, st *move.State, written any) error {
+	return w.Row(st.ID, string(st.Spec.Kind), st.Spec.Name, string(st.Phase), st.Paused, orUnknown(st.Stopped), written, orUnknown(st.Owner))
+}
+
+// moveFailure says what can be done about what keeps a plan from going on.
+func moveFailure(err error) error {
+	var owned *move.OwnedError
+	var overlap *admin.OverlapError
+	switch {
+	case errors.As(err, &owned):
+		return failf(ExitFailed, "%w", err).because("one at a time carries a plan out; a lease ends a minute after its owner did").try("mqx admin queue migrate status %s, or the same command in a minute", owned.Plan)
+	case errors.As(err, &overlap):
+		return failf(ExitFailed, "%w", err).because("two plans must not touch the same").try("mqx admin queue migrate resume %s --yes, or rollback", overlap.Other.ID)
+	case errors.Is(err, move.ErrRemaps):
+		return failf(ExitCheckFailed, "%w", err).because("nothing was changed").try("--remap-keys, if that is what you want")
+	case errors.Is(err, move.ErrNoPlan):
+		return failf(ExitNotFound, "%w", err).try("mqx admin queue migrate status")
+	case errors.Is(err, move.ErrTooLate), errors.Is(err, move.ErrOrderedSealed):
+		return failf(ExitCheckFailed, "%w", err)
+	}
+	return err
+}
+
+// planCmd is a sub-verb that takes the id of a plan.
+func planCmd(a *app, v moveVerb, o *moveOptions, verb, short, flags string, run func(c *cobra.Command, plan string) error) *cobra.Command {
+	c := &cobra.Command{
+		Use: verb + " PLAN", Short: short, Example: fmt.Sprintf("  %s %s PLAN%s", v.command, verb, flags),
+		Args:              exactArgs("PLAN"),
+		ValidArgsFunction: completeMoves(a, &o.target),
+		RunE: func(c *cobra.Command, args []string) error {
+			plan, err := a.findMove(c, o, v, args[0])
+			if err != nil {
+				return err
+			}
+			return run(c, plan)
+		},
+	}
+	grouped(c, groupTarget, func(f *pflag.FlagSet) { o.target.add(f) })
+	o.output.add(c)
+	return c
+}
+
+// findMove is the id of a plan that is named by it, or by its topic or broker.
+func (a *app) findMove(c *cobra.Command, o *moveOptions, v moveVerb, word string) (string, error) {
+	if o.output.help() {
+		return word, nil
+	}
+	client, err := a.adminClient(c.Context(), &o.target)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = client.Close() }()
+	ctx, cancel := a.deadline(c, true)
+	defer cancel()
+	plan, err := client.FindMove(ctx, v.kind, word)
+	return plan, a.withTimeout(ctx, err)
+}
+
+func completeMoves(a *app, t *targetFlags) cobra.CompletionFunc {
+	return completer(a, t, func(ctx context.Context, c *admin.Client) ([]string, error) {
+		moves, _, err := c.Moves(ctx)
+		if err != nil {
+			return nil, err
+		}
+		var out []string
+		for _, m := range moves {
+			if !m.State.Phase.Ended() {
+				out = append(out, m.State.ID)
+			}
+		}
+		return out, nil
+	})
+}
+
+func newMovePauseCmd(a *app, v moveVerb) *cobra.Command {
+	o := &moveOptions{}
+	c := planCmd(a, v, o, "pause", "Let whoever carries it out end before the next step", " --yes", func(c *cobra.Command, plan string) error {
+		return a.requestMove(c, o, plan, move.Pause)
+	})
+	o.safety.addAnswers(c, false)
+	return c
+}
+
+// requestMove leaves a request for the owner of a plan.
+func (a *app) requestMove(c *cobra.Command, o *moveOptions, plan string, what move.Request) error {
+	if err := a.mayNotChange(&o.target); err != nil {
+		return err
+	}
+	return a.oneRecord(c, o, func(ctx context.Context, client *admin.Client) (*move.State, error) {
+		st, err := client.GetMove(ctx, plan)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.agree(&o.target, &o.safety, act{name: st.Spec.Name}); err != nil {
+			return nil, err
+		}
+		if err := client.AskMove(ctx, plan, what, ""); err != nil {
+			return nil, err
+		}
+		return client.GetMove(ctx, plan)
+	})
+}
+
+// takeOver leaves requests and goes on with a plan, in this process.
+func (a *app) takeOver(c *cobra.Command, o *moveOptions, plan string, destructive bool, check func(*move.State) error, requests ...move.Request) error {
+	return a.ownMove(c, o, func(ctx context.Context, client *admin.Client) (*admin.MoveRun, error) {
+		file, err := o.copyFile(a, plan)
+		if err != nil {
+			return nil, err
+		}
+		name := plan
+		st, err := client.GetMove(ctx, plan)
+		switch _, gone := errors.AsType[*admin.NotFoundError](err); {
+		case err == nil:
+			name = st.Spec.Name
+			if err := check(st); err != nil {
+				return nil, err
+			}
+		case !gone:
+			return nil, err
+		}
+		if err := a.agree(&o.target, &o.safety, act{name: name, destructive: destructive}); err != nil {
+			return nil, err
+		}
+		run, err := client.OpenMove(ctx, plan, admin.MoveOptions{File: file})
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range o.ignore {
+			err = cmp.Or(err, client.AskMove(ctx, plan, move.Ignore, g))
+		}
+		for _, what := range requests {
+			err = cmp.Or(err, client.AskMove(ctx, plan, what, ""))
+		}
+		if err != nil {
+			return nil, errors.Join(err, a.closeMove(ctx, run))
+		}
+		return run, nil
+	})
+}
+
+func notEnded(st *move.State) error {
+	if st.Phase.Ended() {
+		return failf(ExitCheckFailed, "plan %s is %s", st.ID, st.Phase).because("nothing follows").try("a plan of its own")
+	}
+	return nil
+}
+
+func newMoveResumeCmd(a *app, v moveVerb) *cobra.Command {
+	o := &moveOptions{}
+	c := planCmd(a, v, o, "resume", "Go on with a plan here, whoever began it", " --yes", func(c *cobra.Command, plan string) error {
+		return a.takeOver(c, o, plan, false, notEnded, move.Resume)
+	})
+	grouped(c, groupMessage, func(f *pflag.FlagSet) {
+		f.StringSliceVar(&o.ignore, "ignore", nil, "do not wait for this group any more; may be repeated")
+	})
+	o.addRun(c)
+	o.safety.addAnswers(c, false)
+	return c
+}
+
+func newMoveRollbackCmd(a *app, v moveVerb) *cobra.Command {
+	o := &moveOptions{}
+	c := planCmd(a, v, o, "rollback", "Go back: the source is written again, the targets are read to their end", " --yes", func(c *cobra.Command, plan string) error {
+		return a.takeOver(c, o, plan, false, func(st *move.State) error { return st.CanRollBack() }, move.RollBack)
+	})
+	o.addRun(c)
+	o.safety.addAnswers(c, false)
+	return c
+}
+
+func newMoveFinishCmd(a *app, v moveVerb) *cobra.Command {
+	o := &moveOptions{}
+	c := planCmd(a, v, o, "finish", "Take what was moved off the source, when every group has read it", " --confirm NAME", func(c *cobra.Command, plan string) error {
+		return a.takeOver(c, o, plan, true, notEnded, move.Finish)
+	})
+	o.addRun(c)
+	o.safety.addAnswers(c, true)
+	return c
+}
