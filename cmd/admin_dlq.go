@@ -53,7 +53,7 @@ func newDLQLsCmd(a *app) *cobra.Command {
 		Example: `  mqx admin dlq ls
   mqx admin dlq ls --sort -count --limit 5
   mqx admin dlq ls billing -o json`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              optionalArg(),
 		ValidArgsFunction: completeGroups(a, &o.target),
 		RunE:              func(c *cobra.Command, args []string) error { return runDLQLs(a, c, o, args) },
 	}
