@@ -79,3 +79,9 @@ func pickQueue(from remoting.MessageQueue, to []remoting.MessageQueue) int {
 	}
 	return (n + int(from.QueueID)) % len(to)
 }
+
+// CopyOf is m to be sent again, to a topic, as a copy sends it: with its unique id, keys, tag, properties and born time.
+func CopyOf(m *client.Received, topic string) (*message.Message, client.Resend) {
+	r := copyOf(m, topic, true)
+	return r.m, r.again
+}

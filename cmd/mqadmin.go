@@ -22,7 +22,6 @@ var mqadminLater = map[string]string{
 	"cleanBrokerMetadata":              "",
 	"cleanExpiredCQ":                   "",
 	"cleanUnusedTopic":                 "",
-	"consumeMessage":                   "mqx consume TOPIC",
 	"copyAcl":                          "",
 	"copyUser":                         "",
 	"createAcl":                        "",
@@ -41,19 +40,11 @@ var mqadminLater = map[string]string{
 	"getUser":                          "",
 	"listAcl":                          "",
 	"listUser":                         "",
-	"printMsg":                         "mqx consume TOPIC",
-	"printMsgByQueue":                  "mqx consume TOPIC -b BROKER -q QUEUE",
-	"queryMsgById":                     "mqx consume TOPIC --match offsetMsgId=ID",
-	"queryMsgByKey":                    "mqx consume TOPIC --match keys=KEY",
-	"queryMsgByOffset":                 "mqx consume TOPIC -b BROKER -q QUEUE --start OFFSET --count 1",
-	"queryMsgByUniqueKey":              "mqx consume TOPIC --match msgId=ID",
-	"queryMsgTraceById":                "",
 	"remappingStaticTopic":             "",
 	"removeBroker":                     "",
 	"removeColdDataFlowCtrGroupConfig": "",
 	"resetMasterFlushOffset":           "",
 	"rocksDBConfigToJson":              "",
-	"sendMessage":                      "mqx produce TOPIC",
 	"setCommitLogReadAheadMode":        "",
 	"setConsumeMode":                   "",
 	"switchTimerEngine":                "",
@@ -99,6 +90,7 @@ cluster that is marked protected asks for the name all the same (--confirm NAME)
 	c.AddCommand(newMqadminHACmds(a)...)
 	c.AddCommand(newMqadminLiteCmds(a)...)
 	c.AddCommand(newMqadminExportCmds(a)...)
+	c.AddCommand(newMqadminMessageCmds(a)...)
 	return c
 }
 
