@@ -1,0 +1,207 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// adoption is how long a member may take from a reset to the first message behind it:
+// push clients wait ten seconds and for their next rebalance.
+const adoption = 90 * time.Second
+
+// resetTopic is a topic of two queues with messages from before and after a time.
+type resetTopic struct {
+	namesrv, topic string
+	at             time.Time
+	sent           []sent // those after it
+	ends           map[int]int64
+}
+
+func newResetTopic(t *testing.T, c cluster, topic string) *resetTopic {
+	t.Helper()
+	createTopic(t, c.namesrv, topic, 2)
+	r := &resetTopic{namesrv: c.namesrv, topic: topic, ends: map[int]int64{}}
+	d := sharedDriver(t)
+	first := d.send(t, c.namesrv, topic, "sync", numbered("before", 12), nil)
+	time.Sleep(20 * time.Millisecond) // store times are of milliseconds
+	r.at = time.Now()
+	time.Sleep(20 * time.Millisecond)
+	r.sent = d.send(t, c.namesrv, topic, "sync", numbered("after", 8), nil)
+	for _, s := range slices.Concat(first, r.sent) {
+		r.ends[s.QueueID] = max(r.ends[s.QueueID], s.QueueOffset+1)
+	}
+	return r
+}
+
+// reset sets the offsets of a group and returns what is promised for each queue that moves.
+func (r *resetTopic) reset(t *testing.T, group string, target ...string) map[int]int64 {
+	t.Helper()
+	var list struct {
+		Items []struct {
+			Part   string
+			Action string
+			After  struct{ Offset int64 }
+		}
+	}
+	text := mqx(t, append([]string{"admin", "offset", "reset", "-n", r.namesrv, "-g", group, "-t", r.topic, "--yes", "-o", "json"}, target...)...)
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	promised := map[int]int64{}
+	for _, it := range list.Items {
+		queue, err := strconv.Atoi(it.Part[strings.LastIndexByte(it.Part, ' ')+1:])
+		if err != nil {
+			t.Fatalf("part %q", it.Part)
+		}
+		if it.Action != "none" {
+			promised[queue] = it.After.Offset
+		}
+	}
+	if len(promised) == 0 {
+		t.Fatalf("nothing moved: %s", text)
+	}
+	return promised
+}
+
+// check waits for what a member gets behind a reset: of each queue that moved, the
+// message that was promised first and then all to the end, and nothing else.
+func (r *resetTopic) check(t *testing.T, got func() []incoming, seen int, promised map[int]int64) {
+	t.Helper()
+	want := map[string]bool{}
+	for q, from := range promised {
+		for off := from; off < r.ends[q]; off++ {
+			want[fmt.Sprintf("%d:%d", q, off)] = true
+		}
+	}
+	waitFor(t, adoption, fmt.Sprintf("the messages from %v on", promised), func() (bool, string) {
+		have := map[string]bool{}
+		for _, m := range got()[seen:] {
+			have[fmt.Sprintf("%d:%d", m.QueueID, m.QueueOffset)] = true
+		}
+		for w := range want {
+			if !have[w] {
+				return false, fmt.Sprintf("%d of %d, without %s", len(have), len(want), w)
+			}
+		}
+		return true, ""
+	})
+	for _, m := range got()[seen:] {
+		if !want[fmt.Sprintf("%d:%d", m.QueueID, m.QueueOffset)] {
+			t.Errorf("message %d of queue %d came, promised was %v", m.QueueOffset, m.QueueID, promised)
+		}
+	}
+}
+
+func (r *resetTopic) all() int {
+	n := 0
+	for _, end := range r.ends {
+		n += int(end)
+	}
+	return n
+}
+
+// push starts a member of either client.
+func (r *resetTopic) push(t *testing.T, client, group, from string) func() []incoming {
+	t.Helper()
+	if client == "go" {
+		s := goSpec{Namesrv: r.namesrv, Group: group, Instance: group, Topic: r.topic}
+		if from == "last" {
+			s.From = "last"
+		}
+		return goPushConsumer(t, s).received
+	}
+	args := map[string]any{"id": group, "namesrv": r.namesrv, "group": group, "topic": r.topic}
+	if from == "last" {
+		args["from"] = "CONSUME_FROM_LAST_OFFSET"
+	}
+	if client == "pop" {
+		args["serverRebalance"] = true
+	}
+	return javaPush(t, args)
+}
+
+// Offsets are set in every way for groups whose members are online and for those that
+// start later: the next message of each queue is the one that the plan promised (N029,
+// N030, N032).
+func TestOffsetReset(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	r := newResetTopic(t, c, "E2E_RESET")
+	sharedDriver(t).admin(t, "setConsumeMode", "-b", c.broker, "-t", r.topic, "-g", "e2e_reset_on_pop_back", "-m", "POP", "-q", "8")
+	mqx(t, "consume", r.topic, "-n", r.namesrv, "-g", "e2e_reset_model", "--commit", "--count", "5", "-o", "name")
+	last := r.sent[len(r.sent)-3]
+	targets := map[string][]string{
+		"start":   {"--to", "start"},
+		"offset":  {"--to", "2"},
+		"time":    {"--to", "@" + strconv.FormatInt(r.at.UnixMilli(), 10)},
+		"back":    {"--shift", "-3"},
+		"queue":   {"-q", "1", "--to", "0"},
+		"group":   {"--from-group", "e2e_reset_model"},
+		"message": {"--to-message", last.OffsetMsgID},
+	}
+	for _, online := range []string{"java start", "java time", "java message", "go offset", "go back", "go queue", "go group", "pop back"} {
+		client, target, _ := strings.Cut(online, " ")
+		t.Run("online "+online, func(t *testing.T) {
+			t.Parallel()
+			group := "e2e_reset_on_" + client + "_" + target
+			got := r.push(t, client, group, "")
+			waitFor(t, arrival, "all messages at first", func() (bool, string) { n := len(got()); return n >= r.all(), strconv.Itoa(n) })
+			mqx(t, "wait", "lag", "-n", r.namesrv, "-g", group, "-t", r.topic, "--within", "60s")
+			seen := len(got())
+			r.check(t, got, seen, r.reset(t, group, targets[target]...))
+			mqx(t, "wait", "lag", "-n", r.namesrv, "-g", group, "-t", r.topic, "--within", "60s")
+		})
+	}
+	for _, offline := range []string{"java start", "java time", "java group", "go offset", "go back", "go message", "java queue"} {
+		client, target, _ := strings.Cut(offline, " ")
+		t.Run("offline "+offline, func(t *testing.T) {
+			t.Parallel()
+			group := "e2e_reset_off_" + client + "_" + target
+			mqx(t, "consume", r.topic, "-n", r.namesrv, "-g", group, "--commit", "--count", strconv.Itoa(r.all()), "-o", "name")
+			promised := r.reset(t, group, targets[target]...)
+			r.check(t, r.push(t, client, group, "last"), 0, promised)
+		})
+	}
+	t.Run("broadcast", func(t *testing.T) { // N039
+		t.Parallel()
+		g := goPushConsumer(t, goSpec{Namesrv: r.namesrv, Group: "e2e_reset_bc", Instance: "reset-bc", Topic: r.topic, Broadcast: true})
+		waitFor(t, arrival, "the broadcast", func() (bool, string) { n := len(g.received()); return n >= r.all(), strconv.Itoa(n) })
+		_, err := output(mqxBinary, "admin", "offset", "reset", "-n", r.namesrv, "-g", "e2e_reset_bc", "-t", r.topic, "--to", "start", "--yes")
+		if err == nil || !strings.Contains(err.Error(), "read in broadcast") {
+			t.Errorf("a broadcast was reset: %v", err)
+		}
+	})
+}
+
+// A reset to the end passes over what is there and nothing that comes after it; what is
+// passed over is kept as dead letters (N029, N030).
+func TestOffsetResetToEnd(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	r := newResetTopic(t, c, "E2E_RESET_END")
+	for _, client := range []string{"java", "go"} {
+		t.Run(client, func(t *testing.T) {
+			group := "e2e_reset_end_" + client
+			mqx(t, "consume", r.topic, "-n", r.namesrv, "-g", group, "--commit", "--count", "4", "-o", "name")
+			promised := r.reset(t, group, "--to", "end", "--to-dlq")
+			dead := mqxConsume(t, r.namesrv, "%DLQ%"+group)
+			skipped := r.all() - 4
+			if len(dead) != skipped {
+				t.Errorf("%d dead letters, %d messages were skipped", len(dead), skipped)
+			}
+			fresh := sharedDriver(t).send(t, r.namesrv, r.topic, "sync", numbered("fresh "+client, 4), nil)
+			for _, s := range fresh {
+				if s.QueueOffset < promised[s.QueueID] {
+					t.Fatalf("message %d came into queue %d behind the end %d", s.QueueOffset, s.QueueID, promised[s.QueueID])
+				}
+				r.ends[s.QueueID] = max(r.ends[s.QueueID], s.QueueOffset+1)
+			}
+			r.check(t, r.push(t, client, group, ""), 0, promised)
+		})
+	}
+}
