@@ -147,7 +147,7 @@ func (l *delayLife) judge() {
 		}
 		return n
 	}
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); { // 30 s behind the last one that came
 		got := 0
 		for _, topic := range []string{"Delayed", message.RetryTopic("G")} {
 			for _, rec := range l.pull(topic, next[topic]) {
@@ -156,7 +156,9 @@ func (l *delayLife) judge() {
 				came[l.keyOf(topic, &rec)] = append(came[l.keyOf(topic, &rec)], rec)
 			}
 		}
-		if got == 0 && missing() == 0 {
+		if got > 0 {
+			deadline = time.Now().Add(30 * time.Second)
+		} else if missing() == 0 {
 			break
 		}
 		if got == 0 {

@@ -189,7 +189,7 @@ func (l *timerLife) judge() {
 			came[string(rec.Body)] = append(came[string(rec.Body)], rec)
 		}
 		if len(records) > 0 {
-			quiet = time.Now()
+			quiet, deadline = time.Now(), time.Now().Add(40*time.Second)
 			continue
 		}
 		if len(missing()) == 0 && time.Since(quiet) > 5*time.Second { // what was recalled would have come by now
