@@ -77,13 +77,15 @@ func (t *Timer) refill(from, to, fromMs int64, also map[int64]bool, nowMs int64)
 		return 0, fmt.Errorf("cannot fill timer wheel from its topic: %w", err)
 	}
 	order := slices.Sorted(maps.Keys(missing))
+	t.mu.Lock()
 	counts := t.metrics.counts()
+	t.mu.Unlock()
 	for chunk := range slices.Chunk(order, refillBatch) {
 		items := make([]Item, 0, len(chunk))
 		for _, phys := range chunk {
 			items = append(items, missing[phys])
 		}
-		if err := t.putBack(items, nowMs); err != nil {
+		if err := t.Add(items, nowMs, t.Offset(), 0); err != nil { // they lie before what is still to be taken up
 			return found, err
 		}
 		found += len(items)
@@ -92,15 +94,6 @@ func (t *Timer) refill(from, to, fromMs int64, also map[int64]bool, nowMs int64)
 	t.metrics.setCounts(counts)
 	t.mu.Unlock()
 	return found, nil
-}
-
-// putBack is Add for messages that had been taken up before.
-func (t *Timer) putBack(items []Item, nowMs int64) error {
-	known := t.known // their places in the topic lie behind
-	t.known = nil
-	err := t.Add(items, nowMs, t.Offset(), 0)
-	t.known = known
-	return err
 }
 
 // waitingPhys are the physical offsets of all messages whose slots wait, ascending.
