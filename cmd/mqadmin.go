@@ -3,7 +3,9 @@ package cmd
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,7 +36,6 @@ var mqadminLater = map[string]string{
 	"dumpCompactionLog":                "",
 	"electMaster":                      "",
 	"exportMetadata":                   "mqx admin topic ls -o json",
-	"exportMetadataInRocksDB":          "",
 	"exportPopRecord":                  "",
 	"getAcl":                           "",
 	"getUser":                          "",
@@ -62,6 +63,11 @@ var mqadminLater = map[string]string{
 	"updateTopicList":                  "mqx admin topic create TOPIC, once a topic",
 	"updateUser":                       "",
 	"wipeWritePerm":                    "",
+}
+
+// mqadminNever are the commands of Apache's mqadmin that are not served, and why.
+var mqadminNever = map[string]string{
+	"exportMetadataInRocksDB": "it reads a RocksDB directory of the configuration of a broker, for which there is no reader here",
 }
 
 func newMqadminCmd(a *app) *cobra.Command {
@@ -108,6 +114,11 @@ func runMqadmin(c *cobra.Command, args []string) error {
 	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
 		return c.Help()
 	}
+	for name, why := range mqadminNever {
+		if strings.EqualFold(name, args[0]) {
+			return failf(ExitFailed, "the mqadmin command %s is not served", name).because(why).try("Apache's mqadmin on that machine")
+		}
+	}
 	for name, hint := range mqadminLater {
 		if !strings.EqualFold(name, args[0]) {
 			continue
@@ -125,9 +136,7 @@ func runMqadmin(c *cobra.Command, args []string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	for name := range mqadminLater {
-		names = append(names, name)
-	}
+	names = slices.AppendSeq(slices.AppendSeq(names, maps.Keys(mqadminLater)), maps.Keys(mqadminNever))
 	f := usagef("unknown command %q for %q", args[0], c.CommandPath()).because("Apache's mqadmin has no command of that name either")
 	if near := nearest(args[0], names); near != "" {
 		return f.try("%s %s", c.CommandPath(), near)
@@ -167,12 +176,16 @@ type mqadminOptions struct {
 	safety safetyFlags
 }
 
+// oursAnnotation is how mqx spells a command of mqadmin; docs/mqadmin.md is made of it.
+const oursAnnotation = "mqx_ours"
+
 // mqadminCmd makes a command. required are the options that must be given, one of
 // the names in "a|b"; ours is how mqx spells the same.
 func mqadminCmd(a *app, name, short, ours string, changes bool, required []string, add func(f *pflag.FlagSet), run func(ctx context.Context, c *cobra.Command, o *mqadminOptions, client *admin.Client) error) *cobra.Command {
 	o := &mqadminOptions{}
 	c := &cobra.Command{
 		Use: name, Short: short, Example: "  mqx mqadmin " + name + exampleOf(required) + "\n  " + ours,
+		Annotations: map[string]string{oursAnnotation: ours},
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, group := range required {
