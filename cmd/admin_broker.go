@@ -19,6 +19,7 @@ func newBrokerAdminCmd(a *app) *cobra.Command {
 		newBrokerLsCmd(a), newBrokerGetCmd(a), newBrokerStatusCmd(a), newBrokerCheckCmd(a),
 		newBrokerSeedCmd(a),
 		newBrokerSetCmd(a), newBrokerPurgeCmd(a), newBrokerPromoteCmd(a), newBrokerCreateCmd(a), newBrokerRmCmd(a), newBrokerExportCmd(a),
+		newMoveCmd(a, retireVerb),
 	)
 }
 

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,11 +41,18 @@ func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 // mqxNameserver starts a name server of mqx on port.
 func mqxNameserver(t *testing.T, port int) *process {
 	t.Helper()
+	return mqxNameserverWith(t, port)
+}
+
+// mqxNameserverWith is mqxNameserver with more lines of its configuration.
+func mqxNameserverWith(t *testing.T, port int, extra ...string) *process {
+	t.Helper()
 	if reference() {
 		return apacheNameserver(t, port)
 	}
 	dir := testDir(t, "mqx-namesrv")
-	conf := writeFile(t, dir, "namesrv.conf", "kvConfigPath="+filepath.Join(dir, "kvConfig.json")+"\n")
+	lines := append([]string{"kvConfigPath=" + filepath.Join(dir, "kvConfig.json")}, extra...)
+	conf := writeFile(t, dir, "namesrv.conf", strings.Join(lines, "\n")+"\n")
 	p := start(t, "mqx-namesrv", dir, nil, mqxBinary, "nameserver", "start", "-c", conf, "--listen", loopback(port))
 	waitPort(t, p, loopback(port))
 	return p
@@ -52,6 +60,7 @@ func mqxNameserver(t *testing.T, port int) *process {
 
 // brokerSpec is a broker of either make.
 type brokerSpec struct {
+	name    string // default brokerName
 	port    int
 	namesrv string
 	store   string   // directory
@@ -63,7 +72,7 @@ func (b brokerSpec) conf(t *testing.T, dir string) string {
 	t.Helper()
 	lines := append([]string{
 		"brokerClusterName=" + clusterName,
-		"brokerName=" + brokerName,
+		"brokerName=" + cmp.Or(b.name, brokerName),
 		"brokerId=0",
 		"brokerIP1=127.0.0.1",
 		"brokerIP2=127.0.0.1",

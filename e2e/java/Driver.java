@@ -21,6 +21,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.consumer.DefaultMQPullConsumer;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.MessageSelector;
@@ -157,10 +158,20 @@ public final class Driver {
             p.setUnitMode(unit);
             p.setInstanceName("p" + Integer.toHexString(key.hashCode()));
             p.setSendMsgTimeout(10000);
+            quick(p);
             p.start();
             PRODUCERS.put(key, p);
         }
         return p;
+    }
+
+    /** With -Ddriver.poll=MILLIS a client asks for routes and sends heartbeats so often. */
+    private static void quick(ClientConfig c) {
+        Integer poll = Integer.getInteger("driver.poll");
+        if (poll != null) {
+            c.setPollNameServerInterval(poll);
+            c.setHeartbeatBrokerInterval(poll);
+        }
     }
 
     private static Message message(String topic, JSONObject m) {
@@ -361,6 +372,7 @@ public final class Driver {
             c.setNamespace(q.getString("namespace"));
         }
         c.setPersistConsumerOffsetInterval(1000);
+        quick(c);
         c.setUnitMode(q.getBooleanValue("unit"));
         if (q.getBooleanValue("broadcast")) {
             c.setMessageModel(MessageModel.BROADCASTING);
