@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,8 +15,9 @@ import (
 	"mqx/remoting"
 )
 
-// delayWindow is how far back a death may repeat deliveries: the progress is
-// saved every second here.
+// delayWindow is how far before the last save of the progress (every second here)
+// a death may repeat deliveries: the log is made durable between taking down the
+// progress and saving it.
 const delayWindow = 3 * time.Second
 
 // delayLife is a broker that is killed while messages wait for their time.
@@ -25,6 +28,7 @@ type delayLife struct {
 	due   map[string]time.Time // answered sends and send-backs: not before
 	asked map[string]time.Time // all of them, answered or not
 	back  int64                // next offset of the topic to send back from
+	saved []time.Time          // of each death, when the progress had been saved last
 }
 
 // Delayed messages and retries in flight survive deaths of the broker: none is
@@ -42,6 +46,7 @@ func TestDelayCrash(t *testing.T) {
 		l.round(time.Duration(1500+r.IntN(2000)) * time.Millisecond)
 		l.deaths = append(l.deaths, time.Now())
 		l.broker.kill()
+		l.saved = append(l.saved, l.savedAt())
 	}
 	l.start()
 	l.judge()
@@ -55,6 +60,16 @@ func newDelayLife(t *testing.T) *delayLife {
 	return &delayLife{
 		killable: newKillable(t, "flushDelayOffsetInterval=1000\nmessageDelayLevel=1s 2s 3s\n", nil), due: map[string]time.Time{}, asked: map[string]time.Time{},
 	}
+}
+
+// savedAt is when the progress was saved last.
+func (l *delayLife) savedAt() time.Time {
+	st, err := os.Stat(filepath.Join(l.dir, "store", "config", "delayOffset.json"))
+	if err != nil {
+		l.t.Errorf("the progress of delayed messages: %v", err)
+		return time.Now()
+	}
+	return st.ModTime()
 }
 
 // round sends delayed messages and sends back what was delivered, for a while.
@@ -211,11 +226,11 @@ func (l *delayLife) keyOf(topic string, rec *message.Record) string {
 	return fmt.Sprintf("%s %s@%d", topic, rec.Body, first.QueueOffset)
 }
 
-// explain judges a delivery that was repeated: a death shortly after the first
-// one must lie between.
+// explain judges a delivery that was repeated: a death must lie between, before which
+// the first one was not saved.
 func (l *delayLife) explain(key string, first, again time.Time) {
-	for _, death := range l.deaths {
-		if death.After(first.Add(-time.Second)) && death.Before(again) && death.Sub(first) < delayWindow {
+	for i, death := range l.deaths {
+		if death.After(first.Add(-time.Second)) && death.Before(again) && l.saved[i].Sub(first) < delayWindow {
 			return
 		}
 	}

@@ -300,6 +300,9 @@ func (l *txLife) read() {
 			ConsumerGroup: "G", Topic: "Tx", QueueOffset: next, MaxMsgNums: 32, SysFlag: 4, Subscription: "*", ExpressionType: "TAG",
 		}, nil)
 		if resp == nil || resp.Code != remoting.RespSuccess {
+			if resp != nil && resp.Code == remoting.RespPullOffsetMoved {
+				l.t.Fatalf("offset %d of %d is none of the queue: %s %v", next, most, resp.Remark, resp.Fields)
+			}
 			if resp != nil {
 				last = fmt.Sprintf("%d %s %v", resp.Code, resp.Remark, resp.Fields)
 			}
