@@ -3,83 +3,88 @@ package inspect
 import (
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"slices"
 
 	"mqx/message"
 )
 
-// recordTraits count records that not every version and client understands.
+// recordTraits count records that not every version and client understands, in a part of the log.
 type recordTraits struct {
-	v2, batch, lz4, zstd, propCRC, v6, lmq atomic.Int64
-	firstV2                                atomic.Int64 // its position, -1 for none
+	v2, batch, lz4, zstd, propCRC, v6, lmq int64
+	firstV2                                int64 // position of the first record of version 2
+	beforeV2                               int64 // readable records of the part before it
 }
 
-// records looks at every record.
+// see counts a record; before are the readable ones of the part so far.
+func (s *recordTraits) see(v message.View, before int64, lmq bool) {
+	flags := v.SysFlag()
+	if v.Magic() == message.MagicV2 {
+		if s.v2 == 0 {
+			s.firstV2, s.beforeV2 = v.PhysicalOffset(), before
+		}
+		s.v2++
+	}
+	if flags&message.FlagInnerBatch != 0 {
+		s.batch++
+	}
+	if flags&message.FlagCompressed != 0 {
+		switch message.CompressionOf(flags) {
+		case message.CompressionLZ4:
+			s.lz4++
+		case message.CompressionZstd:
+			s.zstd++
+		case message.CompressionLegacy, message.CompressionZlib:
+		}
+	}
+	if flags&(message.FlagBornHostV6|message.FlagStoreHostV6) != 0 {
+		s.v6++
+	}
+	if message.HasPropCRC(v) {
+		s.propCRC++
+	}
+	if lmq {
+		s.lmq++
+	}
+}
+
+func (s *recordTraits) add(o *recordTraits) {
+	s.v2 += o.v2
+	s.batch += o.batch
+	s.lz4 += o.lz4
+	s.zstd += o.zstd
+	s.propCRC += o.propCRC
+	s.v6 += o.v6
+	s.lmq += o.lmq
+}
+
+// records tells of what Verify has counted.
 func (p *preflight) records() error {
 	s := &p.seen
-	s.firstV2.Store(-1)
-	_, err := p.d.log.Scan(p.ctx, ScanOptions{}, func(v message.View) bool {
-		flags := v.SysFlag()
-		if v.Magic() == message.MagicV2 {
-			s.v2.Add(1)
-			for at := s.firstV2.Load(); at < 0 || at > v.PhysicalOffset(); at = s.firstV2.Load() {
-				if s.firstV2.CompareAndSwap(at, v.PhysicalOffset()) {
-					break
-				}
-			}
+	for _, f := range p.report.v.present() {
+		for _, c := range f.chunks {
+			s.add(&c.traits)
 		}
-		if flags&message.FlagInnerBatch != 0 {
-			s.batch.Add(1)
-		}
-		if flags&message.FlagCompressed != 0 {
-			switch message.CompressionOf(flags) {
-			case message.CompressionLZ4:
-				s.lz4.Add(1)
-			case message.CompressionZstd:
-				s.zstd.Add(1)
-			case message.CompressionLegacy, message.CompressionZlib:
-			}
-		}
-		if flags&(message.FlagBornHostV6|message.FlagStoreHostV6) != 0 {
-			s.v6.Add(1)
-		}
-		if message.HasPropCRC(v) {
-			s.propCRC.Add(1)
-		}
-		if _, ok := v.Property(message.PropInnerMultiDispatch); ok {
-			s.lmq.Add(1)
-		}
-		return false
-	}, func(int64, message.View) error { return nil })
-	if err != nil {
-		return err
 	}
-	p.traits()
-	return nil
-}
-
-// traits tells of what was counted.
-func (p *preflight) traits() {
-	s := &p.seen
-	if n := s.batch.Load(); n > 0 && p.old() && !p.d.Has(KindBatchQueues) {
+	if n := s.batch; n > 0 && p.old() && !p.d.Has(KindBatchQueues) {
 		p.add(RiskMisuse, "inner-batch", nameCommitLog, n, "records that hold a batch take one offset for all of its messages", "Apache RocketMQ 5")
 	}
-	if n := s.lz4.Load() + s.zstd.Load(); n > 0 {
+	if n := s.lz4 + s.zstd; n > 0 {
 		p.note("compression", nameCommitLog, fmt.Sprintf("%d bodies are compressed with LZ4 or ZSTD: the broker passes them on as they are, and clients before 4.9.4 cannot read them", n), "")
 	}
-	if n := s.v6.Load(); n > 0 {
+	if n := s.v6; n > 0 {
 		p.note("ipv6", nameCommitLog, fmt.Sprintf("%d records have an IPv6 address: clients before 4.7 cannot read them", n), "")
 	}
-	if n := s.propCRC.Load(); n > 0 && p.apache() {
+	if n := s.propCRC; n > 0 && p.apache() {
 		p.note("prop-crc", nameCommitLog, fmt.Sprintf("%d records carry a checksum of their own: compared only with forceVerifyPropCRC, which 4.9 does not have", n), "")
 	}
-	if n := s.lmq.Load(); n > 0 {
+	if n := s.lmq; n > 0 {
 		risk, what := RiskNote, "enableLmq and enableMultiDispatch have to be true, or light queues do not go on"
 		if p.o.Conf != nil && p.on("enableLmq") && p.on("enableMultiDispatch") {
 			what = "light queues go on"
 		}
 		p.add(risk, "light-queues", nameCommitLog, n, what, "")
 	}
+	return nil
 }
 
 // errUnknownMagic is what a version says of a record that it does not know.
@@ -167,6 +172,47 @@ func (p *preflight) queuesReach() (int64, error) {
 	return reach, nil
 }
 
+// cut is where the start of the target ends the log, if it begins to read at start, and -1 if it reads all of it. behind are
+// the readable records that it cuts, broken the places that are none and that it does not come to.
+func (p *preflight) cut(start int64) (at int64, why error, behind, broken int64) {
+	v := p.report.v
+	at = -1
+	var cause *logBreak
+	for _, b := range v.breaks {
+		switch {
+		case b.kind != FindLogRot && b.kind != FindLogMisplaced, served(b.why), errors.Is(b.why, ErrEmptyFile):
+		case b.from < start:
+			broken++
+		case !p.apache():
+			p.note("broken-record", p.d.Rel(b.path), fmt.Sprintf("no readable record from %d to %d: the broker passes over it when it starts", b.from, b.to), "")
+		case at < 0:
+			at, why, cause = b.from, b.why, b
+		}
+	}
+	for _, f := range v.present() {
+		for _, c := range f.chunks {
+			if t := &c.traits; p.old() && f.Start >= start && t.v2 > 0 && (at < 0 || t.firstV2 < at) {
+				at, why, cause = t.firstV2, errUnknownMagic, &logBreak{before: t.beforeV2}
+			}
+			switch {
+			case at < 0 || c.to <= at:
+			case c.from > at:
+				behind += c.readable()
+			case errors.Is(why, errUnknownMagic) || slices.Contains(c.breaks, cause):
+				behind += c.readable() - cause.before
+			}
+		}
+	}
+	return at, why, behind, broken
+}
+
+// served reports whether brokers take a record for whole that Verify finds wrong: they compare its frame and the checksum
+// of its body.
+func served(why error) bool {
+	c, ok := errors.AsType[*message.CorruptError](why)
+	return ok && c.What == message.CorruptPropCRC || errors.Is(why, errSector) || errors.Is(why, errListable)
+}
+
 // recovery finds what the target's start does to the log: Apache's ends the log at the first record that it does not
 // take, and cuts everything behind it, wherever it begins to read; what it does not read it serves as it is. mqx passes
 // over broken records.
@@ -175,46 +221,14 @@ func (p *preflight) recovery() error {
 	if err != nil {
 		return err
 	}
-	cutAt, behind, broken := int64(-1), int64(0), int64(0)
-	var why error
-	cut := func(at int64, err error) {
-		if cutAt < 0 && at >= start {
-			cutAt, why = at, err
-		}
-	}
-	_, err = p.d.log.Walk(p.ctx, WalkOptions{
-		VerifyBody: true,
-		OnBreak: func(b Break) error {
-			switch {
-			case b.Kind != BreakRot:
-			case b.From < start:
-				broken++
-			case !p.apache():
-				p.note("broken-record", p.d.Rel(b.Path), fmt.Sprintf("no readable record from %d to %d: the broker passes over it when it starts", b.From, b.To), "")
-			default:
-				cut(b.From, b.Err)
-			}
-			return nil
-		},
-	}, func(off int64, v message.View) error {
-		if p.old() && v.Magic() == message.MagicV2 {
-			cut(off, errUnknownMagic)
-		}
-		if cutAt >= 0 {
-			behind++
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
+	cutAt, why, behind, broken := p.cut(start)
 	if cutAt >= 0 {
 		kind := "log-cut"
 		if errors.Is(why, errUnknownMagic) {
 			kind = "record-v2"
 		}
 		p.add(RiskLoss, kind, nameCommitLog, behind, fmt.Sprintf("the broker ends the log at %d (%v) and cuts %d readable records behind it", cutAt, why, behind), "mqx store repair, on a copy")
-	} else if n := p.seen.v2.Load(); n > 0 && p.old() {
+	} else if n := p.seen.v2; n > 0 && p.old() {
 		p.add(RiskMisuse, "record-v2", nameCommitLog, n, "records of version 2 (topics of more than 127 characters), which this version does not know, are not served", "Apache RocketMQ 5")
 	}
 	if broken > 0 {

@@ -16,7 +16,7 @@ import (
 // verify turns what Verify finds into what the target makes of it.
 func (p *preflight) verify() error {
 	var err error
-	if p.report, err = Verify(p.ctx, p.d, VerifyOptions{OnProgress: p.o.OnProgress}); err != nil {
+	if p.report, err = Verify(p.ctx, p.d, VerifyOptions{OnProgress: p.o.OnProgress, traits: true}); err != nil {
 		return err
 	}
 	start, err := p.recoveryStart()

@@ -28,6 +28,8 @@ type VerifyOptions struct {
 	LogFileSize int64
 	// OnProgress is told how many bytes of how many have been read, from several goroutines.
 	OnProgress func(done, total int64)
+
+	traits bool // count the traits of records
 }
 
 const maxVerifyWorkers = 4

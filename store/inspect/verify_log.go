@@ -35,7 +35,12 @@ type logSums struct {
 	records, lastEnd, last, lastStore, maxStore int64
 	end                                         End
 	breaks                                      []*logBreak
+	served                                      int64        // records among the breaks that brokers take for whole
+	traits                                      recordTraits // if asked for
 }
+
+// readable is the number of records in a part that brokers take for whole.
+func (s *logSums) readable() int64 { return s.records + s.served }
 
 // logChunk is a part of a file that one worker reads. The first one begins with the file, the others with the first whole
 // record at or behind a border.
@@ -57,6 +62,7 @@ type logBreak struct {
 	entries  bool         // the index points there
 	short    *Finding     // the last file ends too early
 	store    int64        // store time of the record before
+	before   int64        // readable records before it in the part of the log
 }
 
 // lostRecord is a record that cannot be read, as its unit or its head describes it.
@@ -327,12 +333,15 @@ func (w *logWorker) broken(b Break) {
 	if b.Kind == BreakHole {
 		return // between files: settleLog sees it
 	}
-	x := &logBreak{kind: FindLogRot, from: b.From, to: b.To, path: b.Path, file: w.p.p.Start, why: b.Err, store: w.p.lastStore}
+	x := &logBreak{kind: FindLogRot, from: b.From, to: b.To, path: b.Path, file: w.p.p.Start, why: b.Err, store: w.p.lastStore, before: w.p.readable()}
 	if b.Kind == BreakTorn {
 		x.kind = FindLogTorn
 	}
 	if rec, err := message.ParseView(b.Record, message.DecodeOptions{}); err == nil && listable(rec) == nil {
 		x.heads = append(x.heads, headOf(rec, b.From))
+	}
+	if served(b.Err) {
+		w.p.served++
 	}
 	w.p.breaks = append(w.p.breaks, x)
 }
@@ -347,15 +356,17 @@ func headOf(rec message.View, off int64) lostRecord {
 // maxQueueOffset is the largest number of a unit whose position in its queue, simple or of batches, can be a file's.
 const maxQueueOffset = math.MaxInt64 / 64
 
+var errListable = errors.New("no queue can list it")
+
 // listable says why no queue can list a record.
 func listable(rec message.View) error {
 	switch {
 	case rec.QueueOffset() < 0:
-		return errors.New("its queue offset is negative")
+		return fmt.Errorf("%w: its queue offset is negative", errListable)
 	case rec.QueueOffset() > maxQueueOffset:
-		return errors.New("its queue offset is more than a queue can hold")
+		return fmt.Errorf("%w: its queue offset is more than a queue can hold", errListable)
 	case !message.NamesDirectory(rec.Topic()):
-		return errors.New("its topic can be the name of no directory")
+		return fmt.Errorf("%w: its topic can be the name of no directory", errListable)
 	}
 	return nil
 }
@@ -385,6 +396,9 @@ func (w *logWorker) record(off int64, rec message.View) error {
 	}
 	if tx != message.TransactionRollback {
 		w.sums.record(off, rec, w.props)
+	}
+	if w.v.o.traits {
+		p.traits.see(rec, p.readable()-1, len(w.props.lmq) > 0)
 	}
 	return nil
 }
