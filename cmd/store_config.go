@@ -97,8 +97,10 @@ func newStoreOffsetsCmd(a *app) *cobra.Command {
 
 func runStoreOffsets(a *app, c *cobra.Command, o *storeOffsetsOptions, dir string) error {
 	return a.storeRows(c, &o.store, dir, &o.output, storeOutput{schema: storeOffsetSchema}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
-		if err := readableConfig(d, "consumerOffset.json"); err != nil {
-			return err
+		for _, name := range []string{"consumerOffset.json", "lmqConsumerOffset.json"} {
+			if err := readableConfig(d, name); err != nil {
+				return err
+			}
 		}
 		lags, err := d.Lags(ctx)
 		if err != nil {

@@ -82,7 +82,7 @@ func (d *differ) tree(file, path string, a, b any) error {
 	}
 	textA, textB = clipped(textA), clipped(textB)
 	kind := DiffConfig
-	if file == "consumerOffset.json" || file == "delayOffset.json" || file == "lmqConsumerOffset.json" {
+	if file == fileOffsets || file == "delayOffset.json" || file == fileLightOffsets {
 		kind = DiffOffset
 	}
 	side := SideBoth

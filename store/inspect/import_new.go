@@ -315,7 +315,7 @@ func (i *importer) progress(root string, last int64) error {
 	if len(revived) == 0 {
 		return nil
 	}
-	return i.writeTable(root, "consumerOffset.json", fastjson.Object{{Key: "offsetTable", Value: byTopic(revived)}})
+	return i.writeTable(root, fileOffsets, fastjson.Object{{Key: "offsetTable", Value: byTopic(revived)}})
 }
 
 func isRevive(topic string) bool {

@@ -116,7 +116,7 @@ var (
 
 // config judges the configuration files.
 func (p *preflight) config() error {
-	for _, name := range []string{"topics.json", "subscriptionGroup.json", "consumerOffset.json", "delayOffset.json"} {
+	for _, name := range []string{"topics.json", "subscriptionGroup.json", fileOffsets, fileLightOffsets, "delayOffset.json"} {
 		j, err := p.d.JSON(name)
 		if err != nil {
 			return err

@@ -375,13 +375,15 @@ func (a *applier) clamp(s *Step) error {
 	if !ok {
 		return fmt.Errorf("cannot change %q: it is no object", s.File)
 	}
-	table, _ := root.Get("offsetTable")
-	offsets, ok := table.(fastjson.Object)
-	if !ok {
-		return fmt.Errorf("cannot change %q: it has no offsetTable", s.File)
-	}
-	for _, c := range s.Clamp {
-		setOffset(offsets, c)
+	for _, name := range []string{"offsetTable", lightOffsets} {
+		table, _ := root.Get(name)
+		offsets, ok := table.(fastjson.Object)
+		if !ok && name == "offsetTable" {
+			return fmt.Errorf("cannot change %q: it has no offsetTable", s.File)
+		}
+		for _, c := range s.Clamp {
+			setOffset(offsets, c)
+		}
 	}
 	if b, err = fastjson.MarshalPretty(root); err != nil {
 		return err
@@ -389,11 +391,11 @@ func (a *applier) clamp(s *Step) error {
 	return a.write(a.path(s.File), b)
 }
 
-// setOffset sets one number in a table of offsets: of a group's queue, or of a delay level.
+// setOffset sets one number in a table of offsets: of a group's queue, of a light queue, or of a delay level.
 func setOffset(table fastjson.Object, c stepOffset) {
 	for i := range table {
 		key := fmt.Sprint(table[i].Key)
-		if n, ok := table[i].Value.(int64); ok && "delay level "+key == c.Key && n == c.From {
+		if n, ok := table[i].Value.(int64); ok && (key == c.Key || "delay level "+key == c.Key) && n == c.From {
 			table[i].Value = c.To
 			continue
 		}

@@ -73,23 +73,50 @@ type GroupOffset struct {
 	Offset       int64
 }
 
-// Offsets reads the committed offsets of consumerOffset.json, or of its backup, by group, topic and queue. Entries whose
-// name is not topic@group come with an empty group.
+// The files of committed offsets. While light queues are on, Apache's broker keeps all of them in the second one.
+const (
+	fileOffsets      = "consumerOffset.json"
+	fileLightOffsets = "lmqConsumerOffset.json"
+	lightOffsets     = "lmqOffsetTable" // topic@group -> offset in the one queue that a light queue has
+)
+
+// Offsets reads the committed offsets of consumerOffset.json and lmqConsumerOffset.json, or of their backups, by group,
+// topic and queue. Of an offset that both have, that of the file that was written last counts. Entries whose name is not
+// topic@group come with an empty group.
 func (d *Dir) Offsets() ([]GroupOffset, error) {
-	table, err := d.table("consumerOffset.json", "offsetTable")
-	if err != nil {
-		return nil, err
+	var files []*JSONCopy
+	for _, name := range []string{fileOffsets, fileLightOffsets} {
+		j, err := d.JSON(name)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read configuration: %w", err)
+		}
+		if c := j.Good(); c != nil {
+			files = append(files, c)
+		}
+	}
+	slices.SortStableFunc(files, func(a, b *JSONCopy) int { return a.ModTime.Compare(b.ModTime) })
+	type place struct {
+		group, topic string
+		queue        int32
+	}
+	all := map[place]int64{}
+	for _, c := range files {
+		for name, v := range object(object(c.Tree)["offsetTable"]) {
+			topic, group, _ := strings.Cut(name, "@")
+			for q, off := range object(v) {
+				if id, err := strconv.ParseInt(q, 10, 32); err == nil {
+					all[place{group, topic, int32(id)}] = number(off)
+				}
+			}
+		}
+		for name, off := range object(object(c.Tree)[lightOffsets]) {
+			topic, group, _ := strings.Cut(name, "@")
+			all[place{group, topic, 0}] = number(off)
+		}
 	}
 	var out []GroupOffset
-	for name, v := range table {
-		topic, group, _ := strings.Cut(name, "@")
-		for q, off := range object(v) {
-			id, err := strconv.ParseInt(q, 10, 32)
-			if err != nil {
-				continue
-			}
-			out = append(out, GroupOffset{group, topic, int32(id), number(off)})
-		}
+	for p, off := range all {
+		out = append(out, GroupOffset{p.group, p.topic, p.queue, off})
 	}
 	slices.SortFunc(out, func(a, b GroupOffset) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Queue, b.Queue))

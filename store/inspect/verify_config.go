@@ -16,7 +16,8 @@ import (
 var configKeys = map[string]string{
 	"topics.json":             "topicConfigTable",
 	"subscriptionGroup.json":  "subscriptionGroupTable",
-	"consumerOffset.json":     "offsetTable",
+	fileOffsets:               "offsetTable",
+	fileLightOffsets:          "offsetTable",
 	"delayOffset.json":        "offsetTable",
 	"consumerFilter.json":     "filterDataByTopic",
 	"consumerOrderInfo.json":  "table",
@@ -27,11 +28,11 @@ var configKeys = map[string]string{
 }
 
 // configErr says what is wrong with a copy of a configuration file.
-func configErr(name string, c *JSONCopy) error {
+func configErr(file string, c *JSONCopy) error {
 	if c.Err != nil {
 		return c.Err
 	}
-	key := configKeys[name]
+	key := configKeys[file]
 	if key == "" {
 		return nil
 	}
@@ -39,8 +40,58 @@ func configErr(name string, c *JSONCopy) error {
 	if !ok {
 		return errors.New("it is no object")
 	}
-	if _, ok := o[key]; !ok {
+	member, ok := o[key]
+	if !ok {
 		return fmt.Errorf("it has no member %s", key)
+	}
+	table, ok := member.(map[string]any)
+	if !ok {
+		return fmt.Errorf("its member %s is no object", key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		if err := entryErr(file, name, table[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entryErr says what is wrong with an entry of a configuration file: what Apache's broker cannot read, and names that
+// contradict each other.
+func entryErr(file, name string, value any) error {
+	switch file {
+	case "topics.json", "subscriptionGroup.json":
+		own := map[string]string{"topics.json": "topicName", "subscriptionGroup.json": "groupName"}[file]
+		entry, ok := value.(map[string]any)
+		if !ok {
+			return fmt.Errorf("the entry %q is no object", name)
+		}
+		if says, ok := entry[own].(string); ok && says != name {
+			return fmt.Errorf("the entry %q has the %s %q", name, own, says)
+		}
+	case fileOffsets, fileLightOffsets:
+		queues, ok := value.(map[string]any)
+		if !ok {
+			return fmt.Errorf("the entry %q is no object", name)
+		}
+		for _, queue := range slices.Sorted(maps.Keys(queues)) {
+			if err := offsetErr(queue, queues[queue]); err != nil {
+				return fmt.Errorf("the entry %q: %w", name, err)
+			}
+		}
+	case "delayOffset.json":
+		return offsetErr(name, value)
+	}
+	return nil
+}
+
+// offsetErr says what is wrong with an offset and the number of its queue or level.
+func offsetErr(number string, value any) error {
+	if _, err := strconv.ParseInt(number, 10, 32); err != nil {
+		return fmt.Errorf("%q is no number", number)
+	}
+	if _, ok := asInt(value); !ok {
+		return fmt.Errorf("the offset of %s is no number", number)
 	}
 	return nil
 }
@@ -167,7 +218,7 @@ func (v *verifier) wrongOffsets(name string, c *JSONCopy) []offsetPlace {
 		}
 	}
 	switch name {
-	case "consumerOffset.json":
+	case fileOffsets, fileLightOffsets:
 		for _, name := range slices.Sorted(maps.Keys(table)) {
 			topic, _, _ := strings.Cut(name, "@")
 			queues, _ := table[name].(map[string]any)
@@ -176,6 +227,11 @@ func (v *verifier) wrongOffsets(name string, c *JSONCopy) []offsetPlace {
 					check(name, queue, queues[queue], topic, id)
 				}
 			}
+		}
+		light, _ := tree[lightOffsets].(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(light)) {
+			topic, _, _ := strings.Cut(name, "@")
+			check(name, "0", light[name], topic, 0)
 		}
 	case "delayOffset.json":
 		for _, name := range slices.Sorted(maps.Keys(table)) {
