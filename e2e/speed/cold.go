@@ -3,20 +3,15 @@ package main
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
-	"unsafe"
+
+	"mqx/e2e/pagecache"
 )
 
 const (
 	coldTopic = "SPEED_COLD"
 	coldBytes = 4 << 30
-	// fadviseDontNeed is POSIX_FADV_DONTNEED.
-	fadviseDontNeed = 4
-	pageBytes       = 4096
 )
 
 // cold measures sends while a consumer reads 4 GiB that no page cache holds, against sends alone.
@@ -71,49 +66,23 @@ func (b *bench) cold(p *peer) (sample, error) {
 	return s, nil
 }
 
-// evict makes the files of a directory durable, drops them from the page cache and returns the share of their pages that
-// is there nevertheless.
+// evict drops the files of a directory from the page cache and returns the share of their pages that is there nevertheless.
 func evict(dir string) (float64, error) {
-	all, here := 0, 0
+	var files []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
+		if err == nil && d.Type().IsRegular() {
+			files = append(files, path)
 		}
-		f, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
-			return fmt.Errorf("cannot sync %s: %w", path, err)
-		}
-		if _, _, errno := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), 0, 0, fadviseDontNeed, 0, 0); errno != 0 {
-			return fmt.Errorf("cannot drop %s from the page cache: %w", path, errno)
-		}
-		pages, resident, err := residentPages(f)
-		all, here = all+pages, here+resident
 		return err
 	})
-	if err == nil && all == 0 {
+	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("%s holds no files", dir)
 	}
-	return float64(here) / float64(max(all, 1)), err
-}
-
-// residentPages counts the pages of a file and those that the page cache holds.
-func residentPages(f *os.File) (pages, resident int, err error) {
-	info, err := f.Stat()
-	if err != nil || info.Size() == 0 {
-		return 0, 0, err
+	if err == nil {
+		err = pagecache.Evict(files...)
 	}
-	m, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
 	if err != nil {
-		return 0, 0, fmt.Errorf("cannot map %s: %w", f.Name(), err)
+		return 0, err
 	}
-	defer func() { _ = syscall.Munmap(m) }()
-	vec := make([]byte, (len(m)+pageBytes-1)/pageBytes)
-	if _, _, errno := syscall.Syscall(syscall.SYS_MINCORE, uintptr(unsafe.Pointer(&m[0])), uintptr(len(m)), uintptr(unsafe.Pointer(&vec[0]))); errno != 0 {
-		return 0, 0, fmt.Errorf("cannot see which pages of %s are in memory: %w", f.Name(), errno)
-	}
-	return len(vec), strings.Count(string(vec), "\x01"), nil
+	return pagecache.Share(files...)
 }

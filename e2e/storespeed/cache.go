@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // filesIn are the files of the store below some of its directories, all of them when none is named.
@@ -34,43 +32,6 @@ func (b *bench) filesIn(parts ...string) (names []string, bytes int64, err error
 		}))
 	}
 	return names, bytes, err
-}
-
-// evict puts files out of the page cache.
-func evict(names []string) error {
-	for _, name := range names {
-		f, err := os.Open(name)
-		if err != nil {
-			return err
-		}
-		err = errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED), f.Close())
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// cached is the share of files that is in the page cache.
-func cached(names []string) (float64, error) {
-	var pages, have uint64
-	for _, name := range names {
-		f, err := os.Open(name)
-		if err != nil {
-			return 0, err
-		}
-		st, err := f.Stat()
-		if err == nil && st.Size() > 0 {
-			var cs unix.Cachestat_t
-			err = unix.Cachestat(uint(f.Fd()), &unix.CachestatRange{Len: uint64(st.Size())}, &cs, 0)
-			pages += uint64(st.Size()+4095) / 4096
-			have += cs.Cache
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
-			return 0, err
-		}
-	}
-	return float64(have) / float64(max(pages, 1)), nil
 }
 
 // outcome is what a command took.

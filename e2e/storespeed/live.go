@@ -12,6 +12,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"mqx/e2e/pagecache"
 )
 
 // beside measures the p99 of sends to a broker on the store, with and without verify beside it, in turns.
@@ -47,7 +49,7 @@ func (b *bench) beside() error {
 			return err
 		}
 		without = append(without, p)
-		before, err := cached(all)
+		before, err := pagecache.Share(all...)
 		if err != nil {
 			return err
 		}
@@ -59,7 +61,7 @@ func (b *bench) beside() error {
 		if err = errors.Join(err, <-done); err != nil {
 			return err
 		}
-		after, err := cached(all)
+		after, err := pagecache.Share(all...)
 		if err != nil {
 			return err
 		}

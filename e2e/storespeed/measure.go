@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"mqx/e2e/pagecache"
 )
 
 // measure takes the figures and prints the table.
@@ -54,7 +56,7 @@ func (b *bench) against(name string, files []string, bytes int64, cold bool, arg
 	for range b.rounds {
 		for _, prepare := range []bool{true, false} {
 			if cold {
-				if err := evict(files); err != nil {
+				if err := pagecache.Evict(files...); err != nil {
 					return err
 				}
 			} else if prepare {
@@ -89,7 +91,7 @@ func (b *bench) find(all []string) error {
 		var took, anon []float64
 		for i := range b.rounds * 5 {
 			if cold {
-				if err := evict(all); err != nil {
+				if err := pagecache.Evict(all...); err != nil {
 					return err
 				}
 			}
