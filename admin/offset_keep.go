@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"mqx/message"
 	"mqx/remoting"
@@ -47,7 +48,7 @@ func (c *Client) keepSkipped(ctx context.Context, b Broker, group string, s *off
 		n := min(int64(len(body.QueueData)), s.Move.Offset-at)
 		at, sent = at+n, sent+n
 	}
-	after, err := c.countOf(ctx, b.Addr, dead)
+	after, err := c.countReached(ctx, b.Addr, dead, before+want)
 	if err != nil {
 		return fmt.Errorf("cannot count the dead letters of group %q: %w", group, err)
 	}
@@ -55,6 +56,26 @@ func (c *Client) keepSkipped(ctx context.Context, b Broker, group string, s *off
 		return errors.New("cannot see what was kept: " + fmt.Sprintf("%d messages of %s are skipped, %d came into %s", want, s.QueueID, after-before, dead))
 	}
 	return nil
+}
+
+// keptWithin bounds the wait for copies to be seen: brokers build queues a little after
+// they have stored a message.
+const keptWithin = 3 * time.Second
+
+// countReached is countOf once it is at least want, or as it is when the wait is over.
+func (c *Client) countReached(ctx context.Context, addr, topic string, want int64) (int64, error) {
+	end := time.Now().Add(keptWithin)
+	for {
+		n, err := c.countOf(ctx, addr, topic)
+		if err != nil || n >= want || time.Now().After(end) {
+			return n, err
+		}
+		select {
+		case <-ctx.Done():
+			return n, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // countOf is how many messages ever came into a topic at a broker; 0 for no topic.

@@ -196,7 +196,7 @@ func rollingRestartRunbook(t *testing.T, r *runbookTest) {
 			if _, err := os.Stat(asked); err != nil {
 				continue
 			}
-			if err := r.broker.stop(t, stopLimit); err != nil {
+			if err := r.broker.stop(t, stopLimit); err != nil && !reference() { // a JVM ends with 143
 				t.Errorf("the broker ended with %v", err)
 			}
 			r.broker = mqxBroker(t, r.spec)
