@@ -143,14 +143,14 @@ public final class Driver {
     }
 
     private static DefaultMQProducer producer(String namesrv, String namespace) throws Exception {
-        return producer(namesrv, namespace, false);
+        return producer(namesrv, namespace, false, false);
     }
 
-    private static DefaultMQProducer producer(String namesrv, String namespace, boolean unit) throws Exception {
-        String key = (namespace == null ? namesrv : namespace + "@" + namesrv) + (unit ? " unit" : "");
+    private static DefaultMQProducer producer(String namesrv, String namespace, boolean unit, boolean trace) throws Exception {
+        String key = (namespace == null ? namesrv : namespace + "@" + namesrv) + (unit ? " unit" : "") + (trace ? " trace" : "");
         DefaultMQProducer p = PRODUCERS.get(key);
         if (p == null) {
-            p = new DefaultMQProducer("e2e_java_producer");
+            p = new DefaultMQProducer("e2e_java_producer", null, trace, null);
             p.setNamesrvAddr(namesrv);
             if (namespace != null) {
                 p.setNamespace(namespace);
@@ -198,7 +198,7 @@ public final class Driver {
     }
 
     private static Object send(JSONObject q) throws Exception {
-        DefaultMQProducer p = producer(q.getString("namesrv"), q.getString("namespace"), q.getBooleanValue("unit"));
+        DefaultMQProducer p = producer(q.getString("namesrv"), q.getString("namespace"), q.getBooleanValue("unit"), q.getBooleanValue("trace"));
         String topic = q.getString("topic");
         String mode = q.getString("mode");
         JSONArray in = q.getJSONArray("messages");
