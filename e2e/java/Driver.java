@@ -156,6 +156,7 @@ public final class Driver {
                 p.setNamespace(namespace);
             }
             p.setUnitMode(unit);
+            p.setEnableTrace(trace);
             p.setInstanceName("p" + Integer.toHexString(key.hashCode()));
             p.setSendMsgTimeout(10000);
             quick(p);
@@ -374,6 +375,7 @@ public final class Driver {
         c.setPersistConsumerOffsetInterval(1000);
         quick(c);
         c.setUnitMode(q.getBooleanValue("unit"));
+        c.setEnableTrace(q.getBooleanValue("trace"));
         if (q.getBooleanValue("broadcast")) {
             c.setMessageModel(MessageModel.BROADCASTING);
         }
