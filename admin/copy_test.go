@@ -325,7 +325,7 @@ func TestDeadLetters(t *testing.T) {
 		}
 	}
 
-	// Dead letters are read whatever the permission of their topic is (N053).
+	// Dead letters are read whatever the permission of their topic is (N053), all that there are (N127).
 	for _, perm := range []int{6, 2} {
 		create(t, c, Target{}, TopicSpec{Name: dead, ReadQueues: 1, WriteQueues: 1, Perm: perm})
 		var got []string

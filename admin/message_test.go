@@ -38,7 +38,7 @@ func TestFindMessages(t *testing.T) {
 	var sent []client.SendResult
 	for _, broker := range []string{"a", "b"} {
 		m := &message.Message{Topic: "ORDERS", Body: []byte("on " + broker)}
-		m.SetKeys("k1", "only-"+broker)
+		m.SetKeys("k1", "only-"+broker, "ключ") // N128
 		sent = append(sent, sendOne(t, ns, m, client.SendOptions{Broker: broker, HasQueue: true, QueueID: 3}))
 	}
 	other := &message.Message{Topic: "OTHER", Body: []byte("other")}
@@ -58,6 +58,10 @@ func TestFindMessages(t *testing.T) {
 	if f, err := c.FindByKey(ctx, KeyQuery{Topic: "ORDERS", Key: "k1", Target: Target{Broker: "b"}}); err != nil || len(f.Messages) != 1 || len(f.Asked) != 1 {
 		t.Errorf("on b: %+v %v", f, err)
 	}
+	if f, err := c.FindByKey(ctx, KeyQuery{Topic: "ORDERS", Key: "ключ"}); err != nil || len(f.Messages) != 2 || f.Messages[0].StoreTimestamp > f.Messages[1].StoreTimestamp {
+		t.Errorf("a key that is not ASCII: %+v %v", f, err)
+	}
+	// There is no window but the one that is asked for, which is exact and of store times (N102, N125, N126).
 	if f, err := c.FindByKey(ctx, KeyQuery{Topic: "ORDERS", Key: "k1", End: time.Now().Add(-time.Hour)}); err != nil || len(f.Messages) > 0 {
 		t.Errorf("an hour ago: %+v %v", f, err)
 	}
