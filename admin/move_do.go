@@ -159,15 +159,15 @@ func (c *Client) moveGroup(ctx context.Context, b Broker, cmd *move.Command) err
 }
 
 func (c *Client) moveOffset(ctx context.Context, b Broker, cmd *move.Command) error {
-	offset := func() (int64, bool, error) {
+	there := func() (bool, error) {
 		t, err := c.offsets(ctx, b.Addr)
 		if err != nil {
-			return 0, false, err
+			return false, err
 		}
-		at, ok := t.committed[offsetKey(cmd.Topic, cmd.Group)][cmd.Queue]
-		return at, ok, nil
+		_, ok := t.committed[offsetKey(cmd.Topic, cmd.Group)][cmd.Queue]
+		return ok, nil
 	}
-	if _, ok, err := offset(); err != nil || ok {
+	if ok, err := there(); err != nil || ok {
 		return err
 	}
 	if _, err := c.ask(ctx, b.Addr, remoting.NewRequest(remoting.ReqUpdateConsumerOffset, &remoting.UpdateConsumerOffsetHeader{
@@ -175,7 +175,7 @@ func (c *Client) moveOffset(ctx context.Context, b Broker, cmd *move.Command) er
 	})); err != nil {
 		return err
 	}
-	if _, ok, err := offset(); err != nil || !ok {
+	if ok, err := there(); err != nil || !ok {
 		return errors.Join(errors.New("it is not there afterwards"), err)
 	}
 	return nil

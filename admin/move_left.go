@@ -316,7 +316,7 @@ func (c *Client) timersFor(ctx context.Context, b Broker) (map[string]int64, err
 
 // retriesOf counts messages of a topic that wait in a group's retry topics on a broker.
 func (c *Client) retriesOf(ctx context.Context, b Broker, offsets *offsetTable, topic, group string) (n int64, err error) {
-	if err := message.ValidateGroup(group); err != nil {
+	if message.ValidateGroup(group) != nil {
 		return 0, nil // it has no retry topic
 	}
 	pops := []string{message.PopRetryTopic(group, topic, false), message.PopRetryTopic(group, topic, true)}

@@ -72,7 +72,9 @@ func startMoveLoad(t *testing.T, ns, topic, group string) *moveLoad {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		<-ended
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	})
 	p, err := client.NewProducer(client.ProducerConfig{Config: cfg, Group: "mover"})
 	if err != nil {

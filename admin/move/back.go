@@ -30,10 +30,10 @@ func (s *State) CanRollBack() error {
 }
 
 // back drives the way back. What the targets have got is read before they go.
-func (d Decision) back(ob *Observation, now time.Time) Decision {
+func (d *Decision) back(ob *Observation, now time.Time) Decision {
 	if err := d.Next.CanRollBack(); err != nil {
 		d.Next.Rollback, d.Record, d.Note = false, true, "cannot go back: "+err.Error()
-		return d
+		return *d
 	}
 	switch d.Next.Phase {
 	case Planned:
@@ -55,7 +55,7 @@ func (t *Target) closed() *Topic {
 }
 
 // reopen gives the source back to producers and takes the targets from them.
-func (d Decision) reopen(ob *Observation, now time.Time) Decision {
+func (d *Decision) reopen(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	if st.BrokerSealed != st.BrokerWas {
 		for _, b := range st.Sources() {
@@ -136,7 +136,7 @@ func (s *State) noteBack(ob *Observation, now time.Time) (moved bool) {
 }
 
 // quietBack waits until no producer writes to the targets.
-func (d Decision) quietBack(ob *Observation, now time.Time) Decision {
+func (d *Decision) quietBack(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	st.noteBack(ob, now)
 	differs := d.differs(ob, func(p *Part, ns *NameServerView) string {
@@ -153,7 +153,7 @@ func (d Decision) quietBack(ob *Observation, now time.Time) Decision {
 		return ""
 	})
 	if !d.agree(now, differs, st.seen()) {
-		return d
+		return *d
 	}
 	for i := range st.Parts {
 		if left := st.seen() - now.Sub(st.Parts[i].FlatSince); left > 0 {
@@ -161,13 +161,13 @@ func (d Decision) quietBack(ob *Observation, now time.Time) Decision {
 		}
 	}
 	if len(d.Waiting) > 0 {
-		return d
+		return *d
 	}
 	return d.enter(DrainingBack, now)
 }
 
 // drainBack waits until the groups have read what the targets got, and takes away what is empty.
-func (d Decision) drainBack(ob *Observation, now time.Time) Decision {
+func (d *Decision) drainBack(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	if st.noteBack(ob, now) {
 		d.Note = "a target was written while the plan goes back"
@@ -181,7 +181,7 @@ func (d Decision) drainBack(ob *Observation, now time.Time) Decision {
 		}
 	}
 	if d.gated(gates) {
-		return d
+		return *d
 	}
 	for i := range st.Parts {
 		p := &st.Parts[i]

@@ -12,13 +12,13 @@ import (
 const maxDisk = 0.85
 
 // check looks at every precondition before anything is changed.
-func (d Decision) check(ob *Observation, now time.Time) Decision {
+func (d *Decision) check(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	problems, notes := st.Problems(ob)
 	d.Note = strings.Join(notes, "; ")
 	if len(problems) > 0 {
 		d.Halt, d.Refused, d.Waiting = true, true, problems
-		return d
+		return *d
 	}
 	st.Replicated = nil
 	for _, b := range st.Brokers() {

@@ -10,7 +10,7 @@ import (
 
 // afterSeal drives the phases from SEALED on. A late append to a sealed queue takes the
 // plan back to SEALED, whatever phase it had come to (I2).
-func (d Decision) afterSeal(ob *Observation, now time.Time) Decision {
+func (d *Decision) afterSeal(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	if st.Phase != Removed {
 		if late := st.noteEnds(ob, now); late != "" && st.Phase != Sealed {
@@ -26,7 +26,7 @@ func (d Decision) afterSeal(ob *Observation, now time.Time) Decision {
 		return d.quiet(ob, now)
 	case Draining:
 		if d.gated(st.Gates(ob, false)) {
-			return d
+			return *d
 		}
 		return d.enter(Drained, now)
 	case Drained:
@@ -70,7 +70,7 @@ func (s *State) noteEnds(ob *Observation, now time.Time) (late string) {
 
 // quiet waits until no name server offers the source to producers, clients have seen
 // that, and nothing was written to it for as long.
-func (d Decision) quiet(ob *Observation, now time.Time) Decision {
+func (d *Decision) quiet(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	differs := d.differs(ob, func(p *Part, ns *NameServerView) string {
 		got, ok := ns.Routes[p.Topic].Queues[p.Source]
@@ -84,7 +84,7 @@ func (d Decision) quiet(ob *Observation, now time.Time) Decision {
 		return ""
 	})
 	if !d.agree(now, differs, st.seen()) {
-		return d
+		return *d
 	}
 	for i := range st.Parts {
 		p := &st.Parts[i]
@@ -93,7 +93,7 @@ func (d Decision) quiet(ob *Observation, now time.Time) Decision {
 		}
 	}
 	if len(d.Waiting) > 0 {
-		return d
+		return *d
 	}
 	for i := range st.Parts {
 		st.Parts[i].SealedMax = slices.Clone(st.Parts[i].Last)
@@ -230,10 +230,10 @@ func left(queues []Range, from int32, ends, offsets []int64) (n int64) {
 }
 
 // open lets the targets of ordered topics be read: every group has read what was before (I4).
-func (d Decision) open(ob *Observation, now time.Time) Decision {
+func (d *Decision) open(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	if d.gated(st.Gates(ob, false)) {
-		return d // read a moment ago and not any more: a group came, or an offset went back
+		return *d // read a moment ago and not any more: a group came, or an offset went back
 	}
 	for i := range st.Parts {
 		p := &st.Parts[i]
@@ -252,10 +252,10 @@ func (d Decision) open(ob *Observation, now time.Time) Decision {
 }
 
 // letGo waits until consumers had the time to let the source go, with nothing left to read.
-func (d Decision) letGo(ob *Observation, now time.Time) Decision {
+func (d *Decision) letGo(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	if d.gated(st.Gates(ob, false)) {
-		return d
+		return *d
 	}
 	differs := d.differs(ob, func(p *Part, ns *NameServerView) string {
 		for i := range p.Targets {
@@ -266,13 +266,13 @@ func (d Decision) letGo(ob *Observation, now time.Time) Decision {
 		return ""
 	})
 	if !d.agree(now, differs, st.settle()) {
-		return d
+		return *d
 	}
 	return d.enter(Settled, now)
 }
 
 // remove takes the topic off the source, where that was asked for and nobody needs it (I3).
-func (d Decision) remove(ob *Observation, now time.Time) Decision {
+func (d *Decision) remove(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	if !st.removes() {
 		return d.enter(Removed, now)
@@ -281,7 +281,7 @@ func (d Decision) remove(ob *Observation, now time.Time) Decision {
 		return d.halted("the source stays readable until its messages expire; finish removes it")
 	}
 	if d.gated(st.Gates(ob, true)) || d.gated(st.deadLetters(ob)) {
-		return d
+		return *d
 	}
 	for i := range st.Parts {
 		p := &st.Parts[i]
@@ -319,7 +319,7 @@ func (s *State) deadLetters(ob *Observation) (out []Gate) {
 }
 
 // clean waits until no name server shows what was removed.
-func (d Decision) clean(ob *Observation, now time.Time) Decision {
+func (d *Decision) clean(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	for i := range st.Parts {
 		p := &st.Parts[i]
@@ -337,7 +337,7 @@ func (d Decision) clean(ob *Observation, now time.Time) Decision {
 		}
 	}
 	if len(d.Waiting) > 0 {
-		return d
+		return *d
 	}
 	if st.Spec.Kind == Retire {
 		for i := range ob.NameServers {
@@ -346,7 +346,7 @@ func (d Decision) clean(ob *Observation, now time.Time) Decision {
 			}
 		}
 		if len(d.Waiting) > 0 {
-			return d
+			return *d
 		}
 	}
 	return d.enter(Done, now)

@@ -91,16 +91,16 @@ func Next(st *State, ob *Observation, now time.Time) Decision {
 	return d.afterSeal(ob, now)
 }
 
-func (d Decision) halted(why string) Decision {
+func (d *Decision) halted(why string) Decision {
 	d.Halt, d.Waiting = true, []string{why}
-	return d
+	return *d
 }
 
 // enter goes to a phase.
-func (d Decision) enter(p Phase, now time.Time) Decision {
+func (d *Decision) enter(p Phase, now time.Time) Decision {
 	d.Next.Phase, d.Next.Since, d.Next.Agreed = p, now, time.Time{}
 	d.Record, d.Wait = true, 0
-	return d
+	return *d
 }
 
 // clampTimes moves what lies in the future to now: clocks of two machines differ.
@@ -156,7 +156,7 @@ func (s *State) replicasMissing(ob *Observation) string {
 
 // create makes groups, topic and offsets on the targets; for an ordered topic it first
 // writes its order configuration out, so that a new broker does not move keys.
-func (d Decision) create(ob *Observation, now time.Time) Decision {
+func (d *Decision) create(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	var orders []Command
 	waits := false
@@ -175,7 +175,7 @@ func (d Decision) create(ob *Observation, now time.Time) Decision {
 	}
 	if len(orders) > 0 {
 		d.Commands, d.Record = orders, true
-		return d
+		return *d
 	}
 	if waits && !d.agree(now, d.differs(ob, func(p *Part, ns *NameServerView) string {
 		if p.Ordered && !sameText(ns.Routes[p.Topic].Order, p.OrderSame) {
@@ -183,7 +183,7 @@ func (d Decision) create(ob *Observation, now time.Time) Decision {
 		}
 		return ""
 	}), st.seen()) {
-		return d
+		return *d
 	}
 	for i := range st.Parts {
 		d.Commands = append(d.Commands, st.Parts[i].createCommands(ob)...)
@@ -310,7 +310,7 @@ func showsTarget(ob *Observation, p *Part, ns *NameServerView, t *Target, want *
 }
 
 // show waits until every name server shows the targets and clients have seen them.
-func (d Decision) show(ob *Observation, now time.Time) Decision {
+func (d *Decision) show(ob *Observation, now time.Time) Decision {
 	differs := d.differs(ob, func(p *Part, ns *NameServerView) string {
 		for i := range p.Targets {
 			t := &p.Targets[i]
@@ -332,7 +332,7 @@ func (d Decision) show(ob *Observation, now time.Time) Decision {
 		hold = 0
 	}
 	if !d.agree(now, differs, hold) {
-		return d
+		return *d
 	}
 	return d.enter(Visible, now)
 }
@@ -347,7 +347,7 @@ func (p *Part) seals() bool { return p.From < max(p.Sealed.Read, p.Was.Write) }
 
 // seal takes the source out of the choice of producers: by the order configuration first
 // where there is one, since producers then do not look at permissions.
-func (d Decision) seal(ob *Observation, now time.Time) Decision {
+func (d *Decision) seal(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	for i := range st.Parts {
 		p := &st.Parts[i]

@@ -18,7 +18,7 @@ func seeds(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("MQX_MOVE_SEEDS")
 	if text == "" {
-		return 160
+		return 160 / slowdown
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {

@@ -111,9 +111,10 @@ func (t *Topic) Same(o *Topic) bool {
 		t.SysFlag == o.SysFlag && maps.Equal(t.Attributes, o.Attributes)
 }
 
-func (t Topic) with(perm int32) *Topic {
-	t.Perm = perm
-	return &t
+func (t *Topic) with(perm int32) *Topic {
+	c := *t
+	c.Perm = perm
+	return &c
 }
 
 // Offline says what becomes of groups that are not there to read.

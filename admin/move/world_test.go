@@ -307,11 +307,10 @@ var errAway = errors.New("no answer")
 
 // simCluster is the world as one run of the tool sees it. It dies at the strokes given.
 type simCluster struct {
-	w       *world
-	owner   string
-	die     int // calls until the run is killed; negative: never
-	after   bool
-	renewed time.Time
+	w     *world
+	owner string
+	die   int // calls until the run is killed; negative: never
+	after bool
 }
 
 func (c *simCluster) stroke() {
