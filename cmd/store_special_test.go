@@ -24,7 +24,8 @@ func storeVerbs(dir string) [][]string {
 	for _, v := range []string{
 		"info DIR", "info DIR --show topics", "log DIR", "get DIR 0", "find DIR --key nothing -t TopicTest",
 		"find DIR --body-text nothing", "queue DIR", "index DIR", "offsets DIR", "config DIR", "config DIR --show topics", "config DIR --show delay", "timer DIR", "timer DIR --show slots", "verify DIR", "repair DIR", "rebuild queue DIR --dry-run",
-		"rebuild topics DIR --dry-run", "rebuild offsets DIR --dry-run", "diff DIR DIR", "export DIR", "preflight DIR --target apache-5.5",
+		"rebuild topics DIR --dry-run", "rebuild offsets DIR --dry-run", "diff DIR DIR", //nolint:dupword // a store with itself
+		"export DIR", "preflight DIR --target apache-5.5",
 	} {
 		args := []string{"mqx", "store"}
 		for _, x := range strings.Fields(v) {
@@ -74,7 +75,7 @@ func replaceBySpecial(t *testing.T, dir, path, kind string) (restore func()) {
 
 // Whatever lies where a file of a store belongs, no command waits for it or reads it without end.
 func TestStoreSpecialFiles(t *testing.T) {
-	base, err := os.MkdirTemp("", "sp") // short: a socket's path has 107 bytes
+	base, err := os.MkdirTemp("", "sp") //nolint:usetesting // short: a socket's path has 107 bytes
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -174,7 +174,7 @@ func (p *preflight) queuesReach() (int64, error) {
 
 // cut is where the start of the target ends the log, if it begins to read at start, and -1 if it reads all of it. behind are
 // the readable records that it cuts, broken the places that are none and that it does not come to.
-func (p *preflight) cut(start int64) (at int64, why error, behind, broken int64) {
+func (p *preflight) cut(start int64) (at, behind, broken int64, why error) {
 	v := p.report.v
 	at = -1
 	var cause *logBreak
@@ -203,7 +203,7 @@ func (p *preflight) cut(start int64) (at int64, why error, behind, broken int64)
 			}
 		}
 	}
-	return at, why, behind, broken
+	return at, behind, broken, why
 }
 
 // served reports whether brokers take a record for whole that Verify finds wrong: they compare its frame and the checksum
@@ -221,7 +221,7 @@ func (p *preflight) recovery() error {
 	if err != nil {
 		return err
 	}
-	cutAt, why, behind, broken := p.cut(start)
+	cutAt, behind, broken, why := p.cut(start)
 	if cutAt >= 0 {
 		kind := "log-cut"
 		if errors.Is(why, errUnknownMagic) {

@@ -77,7 +77,11 @@ func (p *preflight) finding(f *Finding, start, reach int64) {
 		}
 	case FindIndexAhead, FindOffsetTwice, FindOffsetBeyond, FindBackup, FindCheckpoint, FindRecordsUnseen, FindFillers, FindState:
 		p.note(string(f.Kind), f.File, f.What, "")
-	case FindLogRot, FindLogSize, FindLogEmpty, FindConfig, FindKind, FindInUse, FindDirty:
+	case FindLogSize:
+		if len(p.d.log.files) == 1 && p.apache() { // of several mixedSizes tells
+			p.add(RiskStart, "file-size", f.File, f.Messages, f.What, "mqx store repair")
+		}
+	case FindLogRot, FindLogEmpty, FindConfig, FindKind, FindInUse, FindDirty:
 		// judged elsewhere
 	}
 }

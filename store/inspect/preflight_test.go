@@ -141,3 +141,54 @@ func TestPreflightOfForeignKinds(t *testing.T) {
 		}
 	}
 }
+
+// A lone log file that was cut, and a file so far behind that the log would have no end, are told and hide nothing.
+func TestPreflightNastyLogs(t *testing.T) {
+	for name, c := range map[string]struct {
+		harm func(t *testing.T, first string)
+		kind string
+	}{
+		"lone file cut": {func(t *testing.T, first string) {
+			t.Helper()
+			if err := os.Truncate(first, 2); err != nil {
+				t.Fatal(err)
+			}
+		}, "file-size"},
+		"file at the end of numbers": {func(t *testing.T, first string) {
+			t.Helper()
+			b, err := os.ReadFile(first)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(filepath.Dir(first), "09223372036854775807"), b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}, "foreign-file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := testkit.GoldenStore(t, "basic")
+			c.harm(t, filepath.Join(root, "commitlog", inspect.FileName(0)))
+			d, err := inspect.Open(root, inspect.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = d.Close() }()
+			list, err := inspect.Preflight(t.Context(), d, inspect.PreflightOptions{Target: inspect.TargetApache55})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kinds []string
+			for _, x := range list {
+				if x.Risk == inspect.RiskStart {
+					kinds = append(kinds, x.Kind)
+				}
+				if name != "lone file cut" && x.Kind == "queue-ahead" {
+					t.Errorf("the end of the log is lost: %s", x.What)
+				}
+			}
+			if !slices.Contains(kinds, c.kind) {
+				t.Errorf("reasons not to start %q, want %s", kinds, c.kind)
+			}
+		})
+	}
+}

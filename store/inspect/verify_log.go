@@ -112,7 +112,8 @@ func (v *verifier) dropForeign() {
 	var keep []File
 	for _, f := range v.d.log.Files() {
 		overlaps := len(keep) > 0 && keep[len(keep)-1].End() > f.Start
-		if f.Start%max(v.fileSize, 1) != 0 && (f.Size != v.fileSize || overlaps) {
+		tooFar := f.Start > math.MaxInt64-max(f.Size, v.fileSize)
+		if tooFar || f.Start%max(v.fileSize, 1) != 0 && (f.Size != v.fileSize || overlaps) {
 			v.foreign(f.Path, "its name is no position where a file of this log begins")
 			continue
 		}
