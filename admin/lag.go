@@ -368,7 +368,7 @@ func (r *brokerLag) takeEnds(list *remoting.ConsumeStatsList) {
 
 func (r *brokerLag) readTopics(ctx context.Context, topics []string) error {
 	return several(perBroker, topics, func(t string) error {
-		ranges, _, err := r.c.ranges(ctx, r.b.Addr, t)
+		ranges, err := r.c.ranges(ctx, r.b.Addr, t)
 		if err != nil {
 			return err
 		}

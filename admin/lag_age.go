@@ -80,10 +80,9 @@ func oldestAge(s *remoting.QueueTimeSpan, q *QueueLag, now time.Time) remoting.O
 	const century = 100 * 365 * 24 * time.Hour
 	age := time.Duration(s.DelayTime) * time.Millisecond
 	if q.Lost > 0 || s.DelayTime > century.Milliseconds() || s.DelayTime < 0 {
-		age = 0 // a time of the store that is not known was taken for 1970
+		// A time of the store that is not known was taken for 1970.
 		if s.MinTimeStamp > 0 && (q.Lost > 0 || q.Min.OK && q.Committed.OK && q.Min.Value == q.Committed.Value) {
-			age = max(0, now.Sub(time.UnixMilli(s.MinTimeStamp)))
-			return remoting.Some(age)
+			return remoting.Some(max(0, now.Sub(time.UnixMilli(s.MinTimeStamp))))
 		}
 		return remoting.Opt[time.Duration]{}
 	}

@@ -33,7 +33,7 @@ func (r *brokerLag) askMembers(ctx context.Context, groups []*groupAt) error {
 	return several(perBroker, open, func(m memberOf) error {
 		info, err := r.c.runningInfo(ctx, r.b.Addr, m.group, m.client, false)
 		if err != nil {
-			return nil //nolint:nilerr // a member that does not tell is marked, the broker has answered
+			return nil // a member that does not tell is marked, the broker has answered
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()

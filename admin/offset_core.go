@@ -31,7 +31,7 @@ type OffsetTo struct {
 }
 
 // String is the target in a few words.
-func (t OffsetTo) String() string {
+func (t *OffsetTo) String() string {
 	switch t.Kind {
 	case ToStart:
 		return "the start"

@@ -329,7 +329,7 @@ func (c *Client) offsetTargets(ctx context.Context, to *OffsetTo, sources []*off
 		var mu sync.Mutex
 		ranges, found := map[string]map[int32]queueRange{}, map[QueueID]int64{}
 		err := several(perBroker, slices.Concat(topics, retries), func(t string) error {
-			r, _, err := c.ranges(ctx, b.Addr, t)
+			r, err := c.ranges(ctx, b.Addr, t)
 			mu.Lock()
 			defer mu.Unlock()
 			ranges[t] = r

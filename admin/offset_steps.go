@@ -20,7 +20,7 @@ func (p *OffsetPlan) Title() string {
 	if p.undoes {
 		return "put the offsets of group " + p.spec.Group + " back"
 	}
-	return fmt.Sprintf("set the offsets of group %s to %s", p.spec.Group, p.spec.To)
+	return fmt.Sprintf("set the offsets of group %s to %s", p.spec.Group, p.spec.To.String())
 }
 
 // Clusters are the clusters of the brokers.

@@ -197,7 +197,7 @@ func TestOffsetsUndone(t *testing.T) {
 		t.Errorf("undone: %s", got)
 	}
 	// What the plan rests on is another: an offline group was moved meanwhile.
-	changed, isChanged := (*ChangedError)(nil), false
+	var changed *ChangedError
 	commit(t, c, addrs["a"], "g", "T", 0, 5)
 	if _, err := c.Replan(t.Context(), kindOffset, saved); !errors.As(err, &changed) {
 		t.Errorf("replanned: %v", err)
@@ -209,8 +209,7 @@ func TestOffsetsUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(t, c, addrs["a"], "g", "T", 0, 1)
-	_, err = c.Undo(t.Context(), kindOffset, "g", end)
-	if isChanged = errors.As(err, &changed); !isChanged {
+	if _, err = c.Undo(t.Context(), kindOffset, "g", end); !errors.As(err, &changed) {
 		t.Errorf("undone though set since: %v", err)
 	}
 }

@@ -88,19 +88,19 @@ func (t *offsetTable) pulledAt(topic, group string, queue int32) remoting.Opt[in
 
 // ranges reads what the queues of a topic hold; nil where the broker does not have the
 // topic.
-func (c *Client) ranges(ctx context.Context, addr, topic string) (map[int32]queueRange, *remoting.TopicStatsTable, error) {
+func (c *Client) ranges(ctx context.Context, addr, topic string) (map[int32]queueRange, error) {
 	stats, err := c.topicStats(ctx, addr, topic)
 	if hasCode(err, remoting.RespTopicNotExist) {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	out := map[int32]queueRange{}
 	for q, o := range stats.OffsetTable {
 		out[q.QueueID] = queueRange{min: remoting.Some(max(0, o.MinOffset)), max: remoting.Some(max(0, o.MaxOffset)), stored: o.LastUpdateTimestamp}
 	}
-	return out, stats, nil
+	return out, nil
 }
 
 // perBroker is the number of requests under way at one broker within a reading: a
