@@ -24,13 +24,13 @@ func (f *joinFacts) judge() []Check {
 	return out
 }
 
-func (b *brokerFacts) check(name, verdict, evidence, try string) []Check {
-	return []Check{{Name: name, Broker: cmp.Or(b.broker.Name, b.broker.Addr), Addr: b.broker.Addr, Verdict: verdict, Evidence: evidence, Try: try}}
+func (f *brokerFacts) check(name, verdict, evidence, try string) []Check {
+	return []Check{{Name: name, Broker: cmp.Or(f.broker.Name, f.broker.Addr), Addr: f.broker.Addr, Verdict: verdict, Evidence: evidence, Try: try}}
 }
 
 // silent is the check of a broker that told nothing.
-func (b *brokerFacts) silent(name string) []Check {
-	return b.check(name, VerdictUnknown, "the broker does not answer: "+b.err.Error(), "")
+func (f *brokerFacts) silent(name string) []Check {
+	return f.check(name, VerdictUnknown, "the broker does not answer: "+f.err.Error(), "")
 }
 
 // judgeServers compares the name servers with each other.

@@ -327,7 +327,7 @@ func (p *SeedPlan) Notes() []Note { return p.notes }
 // Missing are the brokers that did not answer.
 func (p *SeedPlan) Missing() []TargetError { return p.errs }
 
-// Destroys: nothing is lost.
+// Destroys reports that nothing is lost.
 func (p *SeedPlan) Destroys() bool { return false }
 
 // Steps are in the order in which they are done.
