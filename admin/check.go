@@ -35,7 +35,7 @@ type SendCheck struct {
 	Broker
 	Topic   string
 	QueueID *int32 // nil: any queue of the broker
-	First   bool // the first message, which is not counted, was stored
+	First   bool   // the first message, which is not counted, was stored
 	Sent    int
 	Failed  int
 	// Min, Mean, Max are of the sends that were answered; zero when there is none.

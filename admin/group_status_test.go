@@ -24,7 +24,9 @@ func member(id string, now time.Time, orderly bool, queues map[remoting.MessageQ
 
 func TestFindings(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
-	q := func(id int32) remoting.MessageQueue { return remoting.MessageQueue{Topic: "T", BrokerName: "a", QueueID: id} }
+	q := func(id int32) remoting.MessageQueue {
+		return remoting.MessageQueue{Topic: "T", BrokerName: "a", QueueID: id}
+	}
 	sub := func(topic, text string) remoting.SubscriptionData {
 		return remoting.SubscriptionData{Topic: topic, SubString: text, ExpressionType: remoting.ExpressionTag}
 	}

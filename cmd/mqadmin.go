@@ -186,7 +186,7 @@ func mqadminCmd(a *app, name, short, ours string, changes bool, required []strin
 	c := &cobra.Command{
 		Use: name, Short: short, Example: "  mqx mqadmin " + name + exampleOf(required) + "\n  " + ours,
 		Annotations: map[string]string{oursAnnotation: ours},
-		Args: exactArgs(),
+		Args:        exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			for _, group := range required {
 				if !anyGiven(c, group) {

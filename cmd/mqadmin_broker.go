@@ -49,8 +49,8 @@ type intervalFlag struct {
 	seconds int
 }
 
-func (i *intervalFlag) add(f *pflag.FlagSet, usage string) {
-	f.IntVarP(&i.seconds, "interval", "i", 0, usage)
+func (i *intervalFlag) add(f *pflag.FlagSet) {
+	f.IntVarP(&i.seconds, "interval", "i", 0, "repeat with so many seconds between")
 }
 
 func (i *intervalFlag) every() time.Duration { return time.Duration(i.seconds) * time.Second }
@@ -62,7 +62,7 @@ func newMqadminClusterList(a *app) *cobra.Command {
 	return mqadminCmd(a, "clusterList", "List cluster infos", "mqx admin cluster get [CLUSTER], -o wide for more", false, nil,
 		func(f *pflag.FlagSet) {
 			f.BoolVarP(&more, "moreStats", "m", false, "print more stats")
-			interval.add(f, "repeat with so many seconds between")
+			interval.add(f)
 			f.StringVarP(&cluster, "clusterName", "c", "", "which cluster")
 		},
 		func(_ context.Context, c *cobra.Command, _ *mqadminOptions, client *admin.Client) error {
@@ -71,11 +71,11 @@ func newMqadminClusterList(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				print := a.mqadminClusterBase
+				write := a.mqadminClusterBase
 				if more {
-					print = a.mqadminClusterMore
+					write = a.mqadminClusterMore
 				}
-				if err := print(found); err != nil {
+				if err := write(found); err != nil {
 					return err
 				}
 				return a.partial(targetProblems(errs))
@@ -237,7 +237,7 @@ func newMqadminGetBrokerEpoch(a *app) *cobra.Command {
 		func(f *pflag.FlagSet) {
 			f.StringVarP(&cluster, "clusterName", "c", "", "which cluster")
 			f.StringVarP(&broker, "brokerName", "b", "", "which broker")
-			interval.add(f, "repeat with so many seconds between")
+			interval.add(f)
 		},
 		func(_ context.Context, c *cobra.Command, _ *mqadminOptions, client *admin.Client) error {
 			return a.repeat(c, interval.every(), func(ctx context.Context) error {

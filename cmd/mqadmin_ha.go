@@ -21,7 +21,7 @@ func newMqadminHAStatus(a *app) *cobra.Command {
 		func(f *pflag.FlagSet) {
 			f.StringVarP(&cluster, "clusterName", "c", "", "which cluster")
 			f.StringVarP(&broker, "brokerAddr", "b", "", "which broker")
-			interval.add(f, "repeat with so many seconds between")
+			interval.add(f)
 		},
 		func(_ context.Context, c *cobra.Command, _ *mqadminOptions, client *admin.Client) error {
 			return a.repeat(c, interval.every(), func(ctx context.Context) error {
@@ -33,11 +33,11 @@ func newMqadminHAStatus(a *app) *cobra.Command {
 					return err
 				}
 				for i := range found {
-					print := a.mqadminSlave
+					write := a.mqadminSlave
 					if found[i].Info.Master {
-						print = a.mqadminMaster
+						write = a.mqadminMaster
 					}
-					if err := print(&found[i]); err != nil {
+					if err := write(&found[i]); err != nil {
 						return err
 					}
 				}
@@ -83,7 +83,7 @@ func newMqadminGetSyncStateSet(a *app) *cobra.Command {
 			f.StringVarP(&controllers, "controllerAddress", "a", "", "address of controller")
 			f.StringVarP(&broker, "brokerName", "b", "", "which broker to fetch")
 			f.StringVarP(&cluster, "clusterName", "c", "", "which cluster")
-			interval.add(f, "repeat with so many seconds between")
+			interval.add(f)
 		},
 		func(_ context.Context, c *cobra.Command, _ *mqadminOptions, client *admin.Client) error {
 			return a.repeat(c, interval.every(), func(ctx context.Context) error {

@@ -43,6 +43,12 @@ func TestMqadminReads(t *testing.T) {
 		return why == "", why
 	})
 	exports := t.TempDir()
+	t.Cleanup(func() { // Apache's consumerStatus writes into the directory that the JVM runs in
+		reports, _ := filepath.Glob("1[0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9][0-9]")
+		for _, dir := range reports {
+			_ = os.RemoveAll(dir)
+		}
+	})
 	for _, s := range []sideBySide{
 		{[]string{"clusterList"}, fields(topLine, 0, 1, 2, 3, 4, -1)},
 		{[]string{"clusterList", "-m"}, fields(topLine, 0, 1)},
