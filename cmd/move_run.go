@@ -112,8 +112,9 @@ func (a *app) ownMove(c *cobra.Command, o *moveOptions, open func(ctx context.Co
 		if err != nil {
 			return nil, err
 		}
+		defer a.closeMove(ctx, run)
 		err = a.carryOut(ctx, run, move.Phase(o.stopAt))
-		return run.State(), errors.Join(err, a.closeMove(ctx, run))
+		return run.State(), err
 	})
 }
 
@@ -126,11 +127,10 @@ func phaseNames() []string {
 }
 
 // closeMove gives the lease back. Where that fails it ends by itself in a minute.
-func (a *app) closeMove(ctx context.Context, run *admin.MoveRun) error {
+func (a *app) closeMove(ctx context.Context, run *admin.MoveRun) {
 	if err := run.Close(ctx); err != nil {
 		a.note("the lease was not given back and lasts up to a minute: %v", err)
 	}
-	return nil
 }
 
 // carryOut runs a plan, telling of every step.
@@ -343,7 +343,8 @@ func (a *app) takeOver(c *cobra.Command, o *moveOptions, plan string, destructiv
 			err = cmp.Or(err, client.AskMove(ctx, plan, what, ""))
 		}
 		if err != nil {
-			return nil, errors.Join(err, a.closeMove(ctx, run))
+			a.closeMove(ctx, run)
+			return nil, err
 		}
 		return run, nil
 	})
