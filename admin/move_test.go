@@ -269,3 +269,46 @@ func TestMigrateBack(t *testing.T) {
 		t.Fatalf("%+v %v", d, err)
 	}
 }
+
+// A broker is emptied: what only it has goes to the target, what others have stays with
+// them, and it takes no messages any more.
+func TestRetire(t *testing.T) {
+	ns := startNameServer(t)
+	startBroker(t, ns, "a")
+	startBroker(t, ns, "d")
+	c := newClient(t, ns)
+	ctx := t.Context()
+	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
+	create(t, c, Target{}, TopicSpec{Name: "BOTH", ReadQueues: 2, WriteQueues: 2})
+	load := startMoveLoad(t, ns, "T", "g")
+	ask := moveAsk("", "d")
+	ask.Kind = move.Retire
+	plan, err := c.PlanMove(ctx, ask)
+	if err != nil || len(plan.Problems) > 0 {
+		t.Fatalf("%+v %v", plan, err)
+	}
+	run, err := c.StartMove(ctx, plan, MoveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := runMove(t, run, move.Removed); at != move.Removed { // it ends when the broker is stopped
+		t.Fatalf("it is at %s", at)
+	}
+	if err := run.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	load.finish()
+	masters, err := c.masters(ctx, []string{"a"})
+	if err != nil || len(masters) != 1 {
+		t.Fatal(masters, err)
+	}
+	for _, topic := range []string{"T", "BOTH"} {
+		if now, err := c.topicNow(ctx, masters[0], topic); err != nil || now != nil {
+			t.Errorf("topic %s on the retired broker: %v %v", topic, now, err)
+		}
+	}
+	props, err := c.brokerProps(ctx, masters[0].Addr)
+	if err != nil || props["brokerPermission"] != "4" {
+		t.Errorf("brokerPermission is %q, %v", props["brokerPermission"], err)
+	}
+}

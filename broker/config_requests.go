@@ -139,6 +139,9 @@ func (b *Broker) updateConfig(entries []props.Entry, peer string) (string, *refu
 	b.putConfig(&force)
 	b.configMu.version = b.configMu.version.NextVersion(b.now())
 	b.log.Info("configuration changed", "active_now", now, "after_restart", later, "file", where, "peer", peer)
+	if slices.Contains(now, "brokerPermission") {
+		b.topics.Renew()
+	}
 	b.registrar.Everything()
 	if slices.Contains(now, "namesrvAddr") || slices.Contains(now, "fetchNameSrvAddrByDnsLookup") {
 		b.wakeNaming()

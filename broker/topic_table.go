@@ -291,6 +291,14 @@ func (t *topicTable) Put(configs []remoting.TopicConfig, done func(error)) (chan
 	return changed
 }
 
+// Renew makes the version another one although no topic changed: name servers take what a
+// broker registers only then, and what is registered also depends on brokerPermission.
+func (t *topicTable) Renew() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.mu.version = t.mu.version.NextVersion(t.now())
+}
+
 // PutIfAbsent is Put for one topic that a send creates: an existing one wins.
 func (t *topicTable) PutIfAbsent(c remoting.TopicConfig) (*topic, error) {
 	t.mu.Lock()
