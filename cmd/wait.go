@@ -153,7 +153,7 @@ func (o *waitOptions) print(a *app, w wait, met bool, state string, waited time.
 	}
 	f := failf(ExitWaited, "waited in vain for %s %s to be %s", w.what, w.name, w.condition)
 	if state != "" {
-		f.because("the last look: " + state)
+		f = f.because("the last look: " + state)
 	}
 	return f.try("--within %s, or look what is wrong", 2*o.within)
 }
