@@ -18,56 +18,13 @@ import (
 
 // mqadminLater are the commands of Apache's mqadmin that are not served yet, and
 // what does the same here today; "" where nothing does.
-var mqadminLater = map[string]string{
-	"addBroker":                        "",
-	"addWritePerm":                     "",
-	"cleanBrokerMetadata":              "",
-	"cleanExpiredCQ":                   "",
-	"cleanUnusedTopic":                 "",
-	"copyAcl":                          "",
-	"copyUser":                         "",
-	"createAcl":                        "",
-	"createUser":                       "",
-	"deleteAcl":                        "",
-	"deleteExpiredCommitLog":           "",
-	"deleteKvConfig":                   "",
-	"deleteSubGroup":                   "",
-	"deleteUser":                       "",
-	"dumpCompactionLog":                "",
-	"electMaster":                      "",
-	"exportMetadata":                   "mqx admin topic ls -o json",
-	"exportPopRecord":                  "",
-	"getAcl":                           "",
-	"getUser":                          "",
-	"listAcl":                          "",
-	"listUser":                         "",
-	"remappingStaticTopic":             "",
-	"removeBroker":                     "",
-	"removeColdDataFlowCtrGroupConfig": "",
-	"resetMasterFlushOffset":           "",
-	"rocksDBConfigToJson":              "",
-	"setCommitLogReadAheadMode":        "",
-	"setConsumeMode":                   "",
-	"switchTimerEngine":                "",
-	"triggerLiteDispatch":              "",
-	"updateAcl":                        "",
-	"updateBrokerConfig":               "",
-	"updateColdDataFlowCtrGroupConfig": "",
-	"updateControllerConfig":           "",
-	"updateKvConfig":                   "",
-	"updateNamesrvConfig":              "",
-	"updateOrderConf":                  "mqx admin topic create TOPIC --order",
-	"updateStaticTopic":                "",
-	"updateSubGroup":                   "",
-	"updateSubGroupList":               "",
-	"updateTopicList":                  "mqx admin topic create TOPIC, once a topic",
-	"updateUser":                       "",
-	"wipeWritePerm":                    "",
-}
+var mqadminLater = map[string]string{}
 
 // mqadminNever are the commands of Apache's mqadmin that are not served, and why.
 var mqadminNever = map[string]string{
 	"exportMetadataInRocksDB": "it reads a RocksDB directory of the configuration of a broker, for which there is no reader here",
+	"remappingStaticTopic":    "the queues of a static topic are mapped on all its brokers at once, and mqx's brokers serve no static topics; queues of ordinary topics move with mqx admin queue migrate",
+	"updateStaticTopic":       "mqx's brokers serve no static topics, and nothing here maps queues of Apache's; an ordinary topic is made with mqx admin topic create",
 }
 
 func newMqadminCmd(a *app) *cobra.Command {
@@ -97,6 +54,8 @@ cluster that is marked protected asks for the name all the same (--confirm NAME)
 	c.AddCommand(newMqadminLiteCmds(a)...)
 	c.AddCommand(newMqadminExportCmds(a)...)
 	c.AddCommand(newMqadminMessageCmds(a)...)
+	c.AddCommand(newMqadminChangeCmds(a)...)
+	c.AddCommand(newMqadminAuthCmds(a)...)
 	return c
 }
 
@@ -209,6 +168,10 @@ func mqadminCmd(a *app, name, short, ours string, changes bool, required []strin
 		f.StringVarP(&o.target.namesrv, "namesrvAddr", "n", "", "name servers, ; between them")
 		add(f)
 	})
+	if c.Flags().ShorthandLookup("v") != nil {
+		// The letter is Apache's option here; --verbose has none.
+		groupedSet(c.Flags(), groupGlobal, func(f *pflag.FlagSet) { f.BoolVar(&a.global.verbose, "verbose", false, "say more on stderr") })
+	}
 	if changes {
 		addConfirm(c, &o.safety.confirm, "what is changed")
 	}
