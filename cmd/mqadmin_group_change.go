@@ -247,8 +247,9 @@ const maxCompactionLog = 1 << 30
 func newMqadminDumpCompaction(a *app) *cobra.Command {
 	var file string
 	c := &cobra.Command{
-		Use: "dumpCompactionLog", Short: "Parse compaction log to message", Example: "  mqx mqadmin dumpCompactionLog -f FILE\n  mqx store log DIR",
-		Args: exactArgs(),
+		Use: "dumpCompactionLog", Short: "Parse compaction log to message", Example: "  mqx mqadmin dumpCompactionLog -f FILE",
+		Annotations: map[string]string{oursAnnotation: "mqx mqadmin dumpCompactionLog -f FILE"},
+		Args:        exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if file == "" {
 				return usagef("cannot run %q: --file is missing", c.CommandPath()).try("-f FILE")
