@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"slices"
 	"strings"
 
@@ -239,7 +238,7 @@ func checkTargetTopic(topic string, own map[string]bool) error {
 	if err := message.ValidateTopic(topic); err != nil {
 		return err
 	}
-	why := ""
+	var why string
 	switch topicKind(topic, own) {
 	case KindRetry:
 		why = "it is the retry topic of a group: without --target-topic a replay goes there, as the group reads it"
@@ -324,7 +323,7 @@ func (p *CopyPlan) planRanges(ctx context.Context, c *Client) error {
 		if len(p.Spec.IDs) > 0 {
 			err = p.idRanges(ctx, c)
 		} else if p.Spec.DeadLetters {
-			err = p.deadRanges(ctx, c, brokers)
+			err = p.deadRanges(ctx, c)
 		} else {
 			err = p.readRanges(ctx, c)
 		}

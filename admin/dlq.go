@@ -169,7 +169,7 @@ func (c *Client) ReadDeadLetters(ctx context.Context, t Target, group string, f 
 }
 
 // deadRanges are the dead letters of the group.
-func (p *CopyPlan) deadRanges(ctx context.Context, c *Client, brokers []Broker) error {
+func (p *CopyPlan) deadRanges(ctx context.Context, c *Client) error {
 	group := strings.TrimPrefix(p.Spec.Topic, message.DLQTopicPrefix)
 	all, errs, err := c.ListDeadLetters(ctx, Target{}, group)
 	if err != nil {

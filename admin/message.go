@@ -3,6 +3,7 @@ package admin
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -219,8 +220,11 @@ func ParseMessageRef(text, topic string) (MessageRef, error) {
 	}
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 {
-		_, err := message.ParseUniqueID(text)
 		r.ID = strings.ToUpper(text)
+		if isProxyID(r.ID) {
+			return r, nil
+		}
+		_, err := message.ParseUniqueID(text)
 		return r, err
 	}
 	queue, err := strconv.ParseInt(parts[1], 10, 32)
@@ -235,6 +239,13 @@ func ParseMessageRef(text, topic string) (MessageRef, error) {
 	}
 	r.Broker, r.Queue = parts[0], int32(queue)
 	return r, nil
+}
+
+// isProxyID reports whether an id is one of the clients that speak gRPC: version 01, hardware address, process, time
+// and counter, in 34 hexadecimal digits.
+func isProxyID(id string) bool {
+	_, err := hex.DecodeString(id)
+	return err == nil && len(id) == 34 && strings.HasPrefix(id, "01")
 }
 
 // String is the message as it is named in errors.

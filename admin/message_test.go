@@ -97,6 +97,9 @@ func TestFindMessages(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	if r, err := ParseMessageRef("01a2b3c4d5e6f708090a0b0c0d0e0f1011", ""); err != nil || r.ID != "01A2B3C4D5E6F708090A0B0C0D0E0F1011" {
+		t.Errorf("an id of a gRPC client: %+v %v", r, err)
+	}
 	for _, text := range []string{"", "xyz", "a:b", "a:1:-2", "a:x:1", strings.Repeat("G", 32)} {
 		var id *message.IDError
 		if _, err := ParseMessageRef(text, "T"); !errors.As(err, &id) {

@@ -30,7 +30,7 @@ func TestParseTrace(t *testing.T) {
 	for _, r := range rs {
 		order = append(order, r.Type)
 	}
-	if got := strings.Join(order, " "); got != "Pub EndTransaction Recall SubBefore SubAfter SubAfter" {
+	if got := strings.Join(order, ","); got != "Pub,EndTransaction,Recall,SubBefore,SubAfter,SubAfter" {
 		t.Errorf("order: %s", got)
 	}
 	if r := rs[4]; r.Group != "CG" || *r.Retries != 2 || *r.Success || *r.Code != 4 || r.Time.UnixMilli() != 1700000000107 {

@@ -16,8 +16,10 @@ import (
 
 var trackSchema = render.Schema{Kind: "MessageTrackList", Name: "group", Fields: []render.Field{
 	{Name: "group", Doc: "consumer group"},
-	{Name: "state", Tone: render.ToneOf(map[string]render.Tone{string(admin.TrackConsumed): render.Good, string(admin.TrackDeadLetter): render.Bad, string(admin.TrackUnknown): render.Bad}, render.Warn),
-		Doc: "CONSUMED, NOT_CONSUMED_YET, FILTERED, BROADCAST, PULL, POP, RETRYING, DEAD_LETTER, UNKNOWN"},
+	{
+		Name: "state", Tone: render.ToneOf(map[string]render.Tone{string(admin.TrackConsumed): render.Good, string(admin.TrackDeadLetter): render.Bad, string(admin.TrackUnknown): render.Bad}, render.Warn),
+		Doc: "CONSUMED, NOT_CONSUMED_YET, FILTERED, BROADCAST, PULL, POP, RETRYING, DEAD_LETTER, UNKNOWN",
+	},
 	{Name: "detail", Doc: "what the state rests on"},
 	{Name: "online", Kind: render.Bool, Doc: "a member of the group is there"},
 	{Name: "type", Wide: true, Doc: "push, pull or pop; unknown when nobody is online"},

@@ -132,7 +132,7 @@ func newMqadminPrintMsg(a *app) *cobra.Command {
 
 func newMqadminPrintMsgByQueue(a *app) *cobra.Command {
 	r := &mqadminRead{beginName: "beginTimestamp", endName: "endTimestamp", hasQueue: true}
-	var charset, print, body, count string
+	var charset, show, body, count string
 	return mqadminCmd(a, "printMsgByQueue", "Print message detail by queue", "mqx consume TOPIC -b BROKER -q QUEUE", false, []string{"topic", "brokerName", "queueId"},
 		func(f *pflag.FlagSet) {
 			f.StringVarP(&r.topic, "topic", "t", "", "topic name")
@@ -142,7 +142,7 @@ func newMqadminPrintMsgByQueue(a *app) *cobra.Command {
 			f.StringVarP(&r.tag, "subExpression", "s", "", "tags: TagA || TagB")
 			f.StringVarP(&r.begin, "beginTimestamp", "b", "", "ms, or yyyy-MM-dd#HH:mm:ss:SSS")
 			f.StringVarP(&r.end, "endTimestamp", "e", "", "ms, or yyyy-MM-dd#HH:mm:ss:SSS")
-			f.StringVarP(&print, "print", "p", "false", "print messages: true or false")
+			f.StringVarP(&show, "print", "p", "false", "print messages: true or false")
 			f.StringVarP(&body, "printBody", "d", "false", "print bodies: true or false")
 			f.StringVarP(&count, "calculate", "f", "false", "count by tag: true or false")
 		},
@@ -160,7 +160,7 @@ func newMqadminPrintMsgByQueue(a *app) *cobra.Command {
 					if tag := m.Tags(); tag != "" {
 						tags[tag]++
 					}
-					if !apacheBool(print) {
+					if !apacheBool(show) {
 						return nil
 					}
 					withRange(m, qr)
