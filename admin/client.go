@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mqx/client"
@@ -43,7 +44,13 @@ type Client struct {
 	cfg  Config
 	conn *remoteclient.Client
 	ns   *remoteclient.NameServers
+
+	requests atomic.Int64
 }
+
+// Requests is how many requests the client has sent to brokers and name servers that it
+// asked by address. Those that look for any name server that knows are not among them.
+func (c *Client) Requests() int64 { return c.requests.Load() }
 
 // New checks cfg. It connects nowhere yet.
 func New(cfg Config) (*Client, error) {
@@ -190,6 +197,7 @@ func succeeded(r *remoting.Command) bool { return r.Code == remoting.RespSuccess
 func (c *Client) ask(ctx context.Context, addr string, req *remoting.Command) (*remoting.Command, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.BrokerTimeout)
 	defer cancel()
+	c.requests.Add(1)
 	resp, err := c.conn.Call(ctx, addr, req)
 	if err != nil {
 		return nil, err
