@@ -314,10 +314,13 @@ func (c *Client) timersFor(ctx context.Context, b Broker) (map[string]int64, err
 	return out, nil
 }
 
+// hasRetryTopic: groups of the system have names of their own.
+func hasRetryTopic(group string) bool { return message.ValidateGroup(group) == nil }
+
 // retriesOf counts messages of a topic that wait in a group's retry topics on a broker.
 func (c *Client) retriesOf(ctx context.Context, b Broker, offsets *offsetTable, topic, group string) (n int64, err error) {
-	if message.ValidateGroup(group) != nil {
-		return 0, nil // it has no retry topic
+	if !hasRetryTopic(group) {
+		return 0, nil
 	}
 	pops := []string{message.PopRetryTopic(group, topic, false), message.PopRetryTopic(group, topic, true)}
 	budget := maxLeftovers

@@ -234,11 +234,11 @@ func newBrokerCreateCmd(a *app) *cobra.Command {
 		Short: "Let a broker container start a broker",
 		Long: `The configuration file is one on the machine of the container. A broker of its own
 process is started there: mqx broker start.`,
-		Example: `  mqx admin broker create --container 10.0.0.5:10811 --config /etc/rocketmq/broker-b.conf --yes`,
+		Example: `  mqx admin broker create --container 10.0.0.5:10811 --broker-config /etc/rocketmq/broker-b.conf --yes`,
 		Args:    exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if o.container == "" || o.config == "" {
-				return usagef("cannot run %q: --container and --config are needed", c.CommandPath()).try("--container 10.0.0.5:10811 --config /etc/rocketmq/broker-b.conf")
+				return usagef("cannot run %q: --container and --broker-config are needed", c.CommandPath()).try("--container 10.0.0.5:10811 --broker-config /etc/rocketmq/broker-b.conf")
 			}
 			return o.run(a, c, func(ctx context.Context, client *admin.Client) (admin.Plan, error) {
 				return client.PlanAddBroker(ctx, o.container, o.config)
@@ -248,7 +248,7 @@ process is started there: mqx broker start.`,
 	o.add(a, c, false, false)
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
 		f.StringVar(&o.container, "container", "", "address of the container")
-		f.StringVar(&o.config, "config", "", "configuration file of the broker, on the container's machine")
+		f.StringVar(&o.config, "broker-config", "", "configuration file of the broker, on the container's machine")
 	})
 	return c
 }

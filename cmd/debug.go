@@ -334,7 +334,7 @@ func (g *gatherer) tail(name, path string) {
 		g.note(name, err)
 		return
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was read
 	g.note(name, g.w.Tail(name, f, info.Size()))
 }
 
@@ -368,7 +368,7 @@ func get(ctx context.Context, from string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask %q: %w", from, err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // it was read
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("cannot ask %q: %s", from, resp.Status)
 	}

@@ -70,7 +70,7 @@ const apacheWhere = "clusterName|brokerAddr"
 
 func newMqadminChangeCmds(a *app) []*cobra.Command {
 	var out []*cobra.Command
-	for _, acts := range [][]mqadminAct{mqadminConfigActs(), mqadminNameServerActs(), mqadminBrokerActs(), mqadminControllerActs()} {
+	for _, acts := range [][]mqadminAct{mqadminConfigActs(), mqadminNameServerActs(), mqadminBrokerActs(), mqadminColdActs(), mqadminStoreActs(), mqadminControllerActs(), mqadminContainerActs()} {
 		for _, m := range acts {
 			out = append(out, m.command(a))
 		}
@@ -193,12 +193,18 @@ func mqadminBrokerActs() []mqadminAct {
 			end: func() string { return "success\n" },
 		}
 	}
-	var cold, uncold, ahead, engine apacheTarget
-	var group, threshold, ungroup, mode, engineType, flushAddr, offset string
 	return []mqadminAct{
 		purge("cleanExpiredCQ", "Clean expired ConsumeQueue on broker", "mqx admin broker purge BROKER --queues", admin.PurgeQueues),
 		purge("deleteExpiredCommitLog", "Delete expired CommitLog files", "mqx admin broker purge BROKER --expired", admin.PurgeExpired),
 		purge("cleanUnusedTopic", "Clean unused topic on broker", "mqx admin broker purge BROKER --unused-topics", admin.PurgeUnusedTopics),
+	}
+}
+
+// mqadminColdActs are what limits reads of cold data.
+func mqadminColdActs() []mqadminAct {
+	var cold, uncold apacheTarget
+	var group, threshold, ungroup string
+	return []mqadminAct{
 		{
 			name: "updateColdDataFlowCtrGroupConfig", short: "Add or update cold data flow ctr group config", ours: "mqx admin broker set BROKER --cold-limit GROUP=BYTES",
 			required: []string{"consumerGroup", "threshold", apacheWhere},
@@ -228,6 +234,14 @@ func mqadminBrokerActs() []mqadminAct {
 			},
 			line: func(s admin.Step) string { return "remove broker cold read threshold success, " + s.Addr + "\n" },
 		},
+	}
+}
+
+// mqadminStoreActs are what changes how a broker's store works.
+func mqadminStoreActs() []mqadminAct {
+	var ahead, engine apacheTarget
+	var mode, engineType, flushAddr, offset string
+	return []mqadminAct{
 		{
 			name: "setCommitLogReadAheadMode", short: "Set read ahead mode for all commitlog files", ours: "mqx admin broker set BROKER --read-ahead normal",
 			required: []string{"commitLogReadAheadMode", apacheWhere},
@@ -275,11 +289,10 @@ func mqadminBrokerActs() []mqadminAct {
 	}
 }
 
-// mqadminControllerActs are the commands of controllers and containers.
+// mqadminControllerActs are the commands of controllers.
 func mqadminControllerActs() []mqadminAct {
 	var elect, clean struct{ controller, broker, cluster, ids string }
 	var living bool
-	var container, config, rmContainer, identity string
 	return []mqadminAct{
 		{
 			name: "electMaster", short: "Re-elect the specified broker as master", ours: "mqx admin broker promote BROKER --id N -c CLUSTER --controller ADDR",
@@ -317,8 +330,15 @@ func mqadminControllerActs() []mqadminAct {
 				return fmt.Sprintf("clear broker %s metadata from controller success! \n", clean.broker)
 			},
 		},
+	}
+}
+
+// mqadminContainerActs are the commands of broker containers.
+func mqadminContainerActs() []mqadminAct {
+	var container, config, rmContainer, identity string
+	return []mqadminAct{
 		{
-			name: "addBroker", short: "Add a broker to specified container", ours: "mqx admin broker create --container ADDR --config FILE", required: []string{"brokerContainerAddr", "brokerConfigPath"},
+			name: "addBroker", short: "Add a broker to specified container", ours: "mqx admin broker create --container ADDR --broker-config FILE", required: []string{"brokerContainerAddr", "brokerConfigPath"},
 			flags: func(f *pflag.FlagSet) {
 				f.StringVarP(&container, "brokerContainerAddr", "c", "", "broker container address")
 				f.StringVarP(&config, "brokerConfigPath", "b", "", "broker config path")

@@ -279,7 +279,7 @@ func (a *app) dumpRecords(path string) error {
 	}
 	for m, err := range message.DecodeMessages(data, message.ReceiveOptions{}) {
 		if err != nil {
-			return nil //nolint:nilerr // the file ends with bytes that are no records
+			return nil // the file ends with bytes that are no records
 		}
 		if err := a.printf("%s\n", apacheRecordText(&m)); err != nil {
 			return err

@@ -89,9 +89,15 @@ func TestRunbooks(t *testing.T) {
 		name string
 		run  func(t *testing.T, r *runbookTest)
 	}{
-		{"new-topic", newTopicRunbook}, {"find-message", findMessageRunbook}, {"lagging-group", laggingGroupRunbook},
-		{"poison-message", poisonMessageRunbook}, {"replay-dead-letters", replayDeadLettersRunbook}, {"redo-since", redoSinceRunbook},
-		{"disk-nearly-full", diskNearlyFullRunbook}, {"rolling-restart", rollingRestartRunbook}, {"after-power-cut", afterPowerCutRunbook},
+		{"new-topic", newTopicRunbook},
+		{"find-message", findMessageRunbook},
+		{"lagging-group", laggingGroupRunbook},
+		{"poison-message", poisonMessageRunbook},
+		{"replay-dead-letters", replayDeadLettersRunbook},
+		{"redo-since", redoSinceRunbook},
+		{"disk-nearly-full", diskNearlyFullRunbook},
+		{"rolling-restart", rollingRestartRunbook},
+		{"after-power-cut", afterPowerCutRunbook},
 	}
 	scripts, err := filepath.Glob(filepath.Join("..", "docs", "runbooks", "*.sh"))
 	if err != nil || len(scripts) != len(steps) {
