@@ -16,34 +16,61 @@ import (
 )
 
 func newAdminCmd(a *app) *cobra.Command {
-	return asGroup(&cobra.Command{
+	c := asGroup(&cobra.Command{
 		Use:   "admin",
 		Short: "Look at and change a live cluster",
 		Example: `  mqx admin topic ls --sort messages
   mqx admin topic create ORDERS --queues 8 --yes
   mqx admin group get billing --match 'lag>0'`,
-	}, []*cobra.Command{
-		newTopicCmd(a),
-		newGroupCmd(a),
-		newLagCmd(a),
-		newOffsetCmd(a),
-		newMessageCmd(a),
-		newClusterCmd(a),
-		newTraceCmd(a),
-		newDLQCmd(a),
-		newConfigCmd(a),
-		newBrokerAdminCmd(a),
-		newClientCmd(a),
-		newProducerCmd(a),
-		newNameserverAdminCmd(a),
-		newStatsCmd(a),
-		newHACmd(a),
-		newControllerCmd(a),
-		newQueueCmd(a),
-		newACLCmd(a),
-		newPlanCmd(a),
-		newUndoCmd(a),
-	}...)
+	})
+	if a.builds("admin") {
+		c.AddCommand(adminNouns(a)...)
+	}
+	return c
+}
+
+// adminNouns are the commands of mqx admin: those that an argument names, by their
+// beginning, or all where none does.
+func adminNouns(a *app) []*cobra.Command {
+	var named, all []func(*app) *cobra.Command
+	for _, n := range []struct {
+		name string
+		make func(*app) *cobra.Command
+	}{
+		{"topic", newTopicCmd},
+		{"group", newGroupCmd},
+		{"lag", newLagCmd},
+		{"offset", newOffsetCmd},
+		{"message", newMessageCmd},
+		{"cluster", newClusterCmd},
+		{"trace", newTraceCmd},
+		{"dlq", newDLQCmd},
+		{"config", newConfigCmd},
+		{"broker", newBrokerAdminCmd},
+		{"client", newClientCmd},
+		{"producer", newProducerCmd},
+		{"namese", newNameserverAdminCmd},
+		{"stat", newStatsCmd},
+		{"ha", newHACmd},
+		{"controller", newControllerCmd},
+		{"queue", newQueueCmd},
+		{"acl", newACLCmd},
+		{"plan", newPlanCmd},
+		{"undo", newUndoCmd},
+	} {
+		all = append(all, n.make)
+		if a.asked != nil && a.builds(n.name) {
+			named = append(named, n.make)
+		}
+	}
+	if len(named) == 0 {
+		named = all
+	}
+	out := make([]*cobra.Command, 0, len(named))
+	for _, build := range named {
+		out = append(out, build(a))
+	}
+	return out
 }
 
 // targetProblems are the brokers that did not answer, as records.

@@ -232,7 +232,7 @@ func (t *copyTeller) end() {
 func newMessageReplayCmd(a *app) *cobra.Command {
 	o := &copyOptions{}
 	c := &cobra.Command{
-		Use:   "replay TOPIC -g GROUP",
+		Use:   "replay TOPIC",
 		Short: "Give messages to one group once more",
 		Long: `Puts the messages into the retry topic of the group, as if the group had given them back: its
 members get them with their own topic and id, and no other group sees them. With --target-topic

@@ -42,6 +42,9 @@ cluster that is marked protected asks for the name all the same (--confirm NAME)
 		DisableFlagParsing: true,
 		RunE:               func(c *cobra.Command, args []string) error { return runMqadmin(c, args) },
 	}
+	if !a.builds("mqadmin") {
+		return c
+	}
 	c.AddCommand(newMqadminTopicCmds(a)...)
 	c.AddCommand(newMqadminGroupCmds(a)...)
 	c.AddCommand(newMqadminOffsetCmds(a)...)

@@ -41,6 +41,16 @@ func (o *outputFlags) check() error {
 	return nil
 }
 
+// checkForm refuses a form of the output that is none, before anything else is looked at.
+// Apache's commands have options of that name with other meanings.
+func checkForm(c *cobra.Command) error {
+	f := c.Flags().Lookup("output")
+	if f == nil || f.Shorthand != "o" || c.HasParent() && c.Parent().Name() == "mqadmin" {
+		return nil
+	}
+	return (&outputFlags{form: f.Value.String()}).check()
+}
+
 // add adds the flags of the form of the output.
 func (o *outputFlags) add(c *cobra.Command) {
 	grouped(c, groupOutput, func(f *pflag.FlagSet) {

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,23 @@ type app struct {
 	Streams
 	global globalFlags
 	env    func(string) string
+	// asked are the arguments that commands are built for; nil: build all of them.
+	asked []string
+}
+
+// builds reports whether the commands below name are needed: they are many, and making
+// all of them takes longer than most of them do.
+func (a *app) builds(name string) bool {
+	return a.asked == nil || slices.ContainsFunc(a.asked, func(arg string) bool { return strings.HasPrefix(arg, name) })
+}
+
+// buildsFor are the commands to build. Those whose pages or scripts are made of the
+// whole tree get it.
+func buildsFor(args []string) []string {
+	if slices.Contains(args, "man") || slices.Contains(args, "completion") {
+		return nil
+	}
+	return append([]string{}, args...)
 }
 
 // Execute runs the command line args, args[0] being the name the binary was
@@ -30,8 +48,10 @@ type app struct {
 // returns. It ends early when ctx is cancelled.
 func Execute(ctx context.Context, args []string, streams Streams) Exit {
 	a := &app{Streams: streams, env: os.Getenv}
+	words := appletArgs(args)
+	a.asked = buildsFor(words)
 	root := newRootCmd(a)
-	root.SetArgs(apacheArgs(root, appletArgs(args)))
+	root.SetArgs(apacheArgs(root, words))
 	if len(args) > 1 && strings.HasPrefix(args[1], cobra.ShellCompRequestCmd) {
 		completeNames(a, root)
 	}
@@ -72,7 +92,12 @@ one process.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		DisableAutoGenTag: true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.global.check() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			if err := a.global.check(); err != nil {
+				return err
+			}
+			return checkForm(c)
+		},
 	})
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)

@@ -27,6 +27,11 @@ func newStoreCmd(a *app) *cobra.Command {
 			Long: `Works on the directory alone, with the broker stopped, running or gone. Reading
 takes no lock and changes nothing. docs/store.md is the runbook.`,
 		},
+	)
+	if !a.builds("store") {
+		return g
+	}
+	g.AddCommand(
 		newStoreInfoCmd(a), newStoreLogCmd(a), newStoreGetCmd(a), newStoreFindCmd(a),
 		newStoreQueueCmd(a), newStoreIndexCmd(a), newStoreOffsetsCmd(a), newStoreConfigCmd(a), newStoreTimerCmd(a),
 		newStoreVerifyCmd(a), newStoreRepairCmd(a), newStoreRebuildCmd(a), newStoreExportCmd(a), newStoreImportCmd(a), newStoreDiffCmd(a), newStorePreflightCmd(a),

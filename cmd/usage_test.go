@@ -3,6 +3,7 @@ package cmd
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,9 +81,9 @@ func mistakenNames(t *testing.T, c *cobra.Command, with func(...string) []string
 	t.Helper()
 	mistaken(t, with("xyzzy-xyzzy")...)
 	for _, sub := range c.Commands() {
-		if name := sub.Name(); sub.IsAvailableCommand() && len(name) > 3 {
+		if name := sub.Name(); sub.IsAvailableCommand() && len(name) > 3 && name[1] != name[2] {
 			_, _, try := mistaken(t, with(name[:1]+name[2:3]+name[1:2]+name[3:])...) // two letters swapped
-			if want := c.CommandPath() + " " + name; name[1] != name[2] && try != want {
+			if want := c.CommandPath() + " " + name; try != want {
 				t.Errorf("%q: the nearest name of %s is %q", c.CommandPath(), name, try)
 			}
 		}
@@ -116,9 +117,9 @@ func mistakenFlag(t *testing.T, f *pflag.Flag, with func(...string) []string, ar
 		}
 	}
 	switch {
-	case f.Value.Type() != "string" && f.Value.Type() != "stringArray":
+	case !slices.Contains([]string{"string", "stringArray", "stringSlice"}, f.Value.Type()):
 		named(fmt.Sprintf("--%s=nonsense", f.Name))
-	case choiceFlags[f.Name]:
+	case choiceFlags[f.Name] && with()[0] != "mqadmin": // Apache has options of these names that take any text
 		named("--"+f.Name, "nonsense")
 	}
 	if f.NoOptDefVal == "" {
