@@ -134,14 +134,15 @@ func TestTimerFilesDamaged(t *testing.T) {
 				t.Errorf("%d messages are counted, 16 wait", n)
 			}
 			r.reach(ck, 300*time.Millisecond, "T", 0, 20)
-			waitFor(t, "the end", func() bool { ck.Advance(500 * time.Millisecond); r.poke(); return r.timers.t.Num() == 0 })
+			// Where messages come again, the wheel may be empty before they have been taken up.
+			waitFor(t, "the end", func() bool {
+				ck.Advance(500 * time.Millisecond)
+				r.poke()
+				return r.timers.t.Num() == 0 && r.timers.t.Metrics().Topics["T"].Count == 0
+			})
 			r.checkTimers(want, tt.again)
 			if !strings.Contains(said.String(), tt.says) {
 				t.Errorf("said %s, want %q", said.String(), tt.says)
-			}
-			m = r.timers.t.Metrics()
-			if n := m.Topics["T"].Count; n != 0 {
-				t.Errorf("%d messages are counted in the end", n)
 			}
 		})
 	}

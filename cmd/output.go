@@ -45,7 +45,7 @@ func (o *outputFlags) check() error {
 // Apache's commands have options of that name with other meanings.
 func checkForm(c *cobra.Command) error {
 	f := c.Flags().Lookup("output")
-	if f == nil || f.Shorthand != "o" || c.HasParent() && c.Parent().Name() == "mqadmin" {
+	if f == nil || f.Shorthand != "o" || asksNagios(c) || c.HasParent() && c.Parent().Name() == "mqadmin" {
 		return nil
 	}
 	return (&outputFlags{form: f.Value.String()}).check()
