@@ -29,7 +29,7 @@ type moveCase struct {
 func TestMigrate(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []moveCase{
-		{name: "concurrent", killed: true},
+		{name: "concurrent", killed: true, more: true},
 		{name: "orderly", push: map[string]any{"orderly": true}, shards: true, more: true},
 		{name: "pop", push: map[string]any{"serverRebalance": true, "popInvisible": 10000}, more: true},
 		{name: "broadcast", push: map[string]any{"broadcast": true}, more: true},
