@@ -27,7 +27,7 @@ type sideBySide struct {
 // one of Apache's servers.
 func TestMqadminReads(t *testing.T) {
 	t.Parallel()
-	c := sharedCluster(t)
+	c := startCluster(t) // one of its own: other tests would change it between two questions
 	d := sharedDriver(t)
 	const topic, group = "E2E_READS", "e2e_reads_group"
 	createTopic(t, c.namesrv, topic, 4)

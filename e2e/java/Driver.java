@@ -575,6 +575,10 @@ public final class Driver {
         System.setOut(capture);
         System.setErr(capture);
         try {
+            // A command keeps its client, which it has shut down, and the list keeps the commands.
+            java.lang.reflect.Field commands = MQAdminStartup.class.getDeclaredField("SUB_COMMANDS");
+            commands.setAccessible(true);
+            ((List<?>) commands.get(null)).clear();
             MQAdminStartup.main0(args, null);
         } finally {
             System.setOut(before);
