@@ -138,7 +138,8 @@ func TestTimerFilesDamaged(t *testing.T) {
 			waitFor(t, "the end", func() bool {
 				ck.Advance(500 * time.Millisecond)
 				r.poke()
-				return r.timers.t.Num() == 0 && r.timers.t.Metrics().Topics["T"].Count == 0
+				// The counts of messages that are taken up a second time are not exact.
+				return r.timers.t.Num() == 0 && (tt.again || r.timers.t.Metrics().Topics["T"].Count == 0)
 			})
 			r.checkTimers(want, tt.again)
 			if !strings.Contains(said.String(), tt.says) {

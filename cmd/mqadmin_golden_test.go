@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,6 +66,15 @@ func recording(t *testing.T) map[int32][]replayed {
 	return out
 }
 
+// replayed answers are made by servers of their own: what a test tells them is guarded.
+var replayMu sync.Mutex
+
+func tell(to *string, value string) {
+	replayMu.Lock()
+	defer replayMu.Unlock()
+	*to = value
+}
+
 // replay starts a server that answers as the recorded one at a listener did.
 func replay(t *testing.T, listener string, all map[int32][]replayed, section *string, swap func([]byte) []byte) (addr string) {
 	t.Helper()
@@ -72,6 +82,8 @@ func replay(t *testing.T, listener string, all map[int32][]replayed, section *st
 	m := remoteserver.NewMux()
 	for code := range all {
 		m.Handle(code, class, func(r *remoteserver.Request) {
+			replayMu.Lock()
+			defer replayMu.Unlock()
 			found := choose(all[code], listener, *section, &r.Command)
 			if found == nil {
 				r.Reply(remoting.RespSystemError, "not recorded")
@@ -229,13 +241,13 @@ func TestMqadminPrintsWhatApachePrinted(t *testing.T) {
 		b = bytes.ReplaceAll(b, []byte(goldenNS), []byte(ns))
 		return bytes.ReplaceAll(b, []byte(goldenBroker), []byte(broker))
 	}
-	ns = replay(t, "namesrv", all, &section, swap)
-	broker = replay(t, "broker", all, &section, swap)
+	tell(&ns, replay(t, "namesrv", all, &section, swap))
+	tell(&broker, replay(t, "broker", all, &section, swap))
 	t.Chdir(t.TempDir())
 	for _, g := range goldenReads {
 		t.Run(g.name, func(t *testing.T) {
 			args, want := testkit.GoldenMqadmin(t, g.name)
-			section = args
+			tell(&section, args)
 			got, code, errs := runGolden(t, strings.Fields(string(swap([]byte(args)))))
 			if code != g.exit {
 				t.Fatalf("exit code %d: %s", code, errs)
@@ -281,12 +293,12 @@ func TestMqadminExportsWhatApacheExported(t *testing.T) {
 	swap := func(b []byte) []byte {
 		return bytes.ReplaceAll(bytes.ReplaceAll(b, []byte(goldenNS), []byte(ns)), []byte(goldenBroker), []byte(broker))
 	}
-	ns = replay(t, "namesrv", all, &section, swap)
-	broker = replay(t, "broker", all, &section, swap)
+	tell(&ns, replay(t, "namesrv", all, &section, swap))
+	tell(&broker, replay(t, "broker", all, &section, swap))
 	for _, name := range []string{"configs", "metrics"} {
 		t.Run(name, func(t *testing.T) {
 			command := map[string]string{"configs": "exportConfigs", "metrics": "exportMetrics"}[name]
-			section = command + " -n " + goldenNS + " -c WireCluster -f /srv/golden/run/wire-j1b"
+			tell(&section, command+" -n "+goldenNS+" -c WireCluster -f /srv/golden/run/wire-j1b")
 			dir := t.TempDir()
 			out, code, errs := runGolden(t, []string{command, "-n", ns, "-c", "WireCluster", "-f", dir})
 			path := filepath.Join(dir, name+".json")

@@ -16,6 +16,9 @@ import (
 // The lines that the workers of a scan make are those that a Writer makes of the rows, byte for byte, for every record
 // that Apache wrote: compressed ones, inner batches, half messages, IPv6 and damaged ones among them.
 func TestRecordLinesAreRows(t *testing.T) {
+	if raced {
+		t.Skip("it runs without the race detector: nothing is concurrent here")
+	}
 	for _, variant := range testkit.GoldenStores() {
 		t.Run(variant, func(t *testing.T) {
 			d, err := inspect.Open(testkit.GoldenStore(t, variant), inspect.Options{})

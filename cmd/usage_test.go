@@ -49,6 +49,9 @@ func placeholders(c *cobra.Command) []string {
 
 // Every command answers every kind of mistake alike.
 func TestMistakesAreExplained(t *testing.T) {
+	if raced {
+		t.Skip("it runs without the race detector: nothing is concurrent here")
+	}
 	root := newRootCmd(&app{env: func(string) string { return "" }})
 	seen := 0
 	eachCommand(root, func(c *cobra.Command) {
