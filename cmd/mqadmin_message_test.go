@@ -35,9 +35,6 @@ func goldenMessage() *client.Received {
 
 // What Apache's tool printed, in its columns (golden 016, 018, 022, 024).
 func TestApacheMessageText(t *testing.T) {
-	old := time.Local
-	time.Local = time.UTC
-	defer func() { time.Local = old }()
 	committed := int64(7)
 	tracks := []admin.Track{
 		{Group: "CG_adm_bc1", State: admin.TrackBroadcast, Online: true, Type: remoting.ConsumePassively, Model: remoting.Broadcasting},

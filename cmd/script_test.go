@@ -28,6 +28,10 @@ import (
 // The scripts in testdata/script run mqx as a user does: one file a verb. The
 // test binary stands in for mqx and for the names it can be called by.
 func TestMain(m *testing.M) {
+	// Before the zone is looked up for the first time: recorded outputs have times of UTC.
+	if _, given := os.LookupEnv("TZ"); !given {
+		_ = os.Setenv("TZ", "UTC")
+	}
 	asMqx := func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		signals := make(chan os.Signal, 1)
