@@ -31,6 +31,7 @@ func (b *Broker) Metrics(s *metrics.Scrape) {
 	pairs = append(pairs, "cluster", cfg.BrokerClusterName, "node_type", "broker", "node_id", cfg.BrokerName)
 	apache := append(append([]string{}, pairs...), "otel_scope_name", "broker-meter")
 	s.Common(apache...)
+	st := b.store.Stats() // it looks at the files of the log: once a scrape
 	for _, group := range []struct {
 		on    bool
 		write func(*metrics.Scrape)
@@ -41,7 +42,7 @@ func (b *Broker) Metrics(s *metrics.Scrape) {
 		{cfg.LagMetrics, b.lagMetrics},
 		{cfg.TransactionMetrics, b.transactionMetrics},
 		{cfg.RemotingMetrics, b.rpc.Metrics},
-		{cfg.StoreMetrics, b.storageMetrics},
+		{cfg.StoreMetrics, func(s *metrics.Scrape) { b.storageMetrics(s, &st) }},
 		{cfg.PopMetrics, b.popMetrics},
 	} {
 		if group.on {
@@ -49,7 +50,7 @@ func (b *Broker) Metrics(s *metrics.Scrape) {
 		}
 	}
 	s.Common(pairs...)
-	b.ownMetrics(s)
+	b.ownMetrics(s, &st)
 }
 
 // stateMetrics are the queues of the request classes and the sizes of tables.

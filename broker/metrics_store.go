@@ -7,11 +7,11 @@ import (
 	"mqx/internal/meter"
 	"mqx/internal/metrics"
 	"mqx/message"
+	"mqx/store"
 )
 
 // storageMetrics are Apache's series of the store and of the timer.
-func (b *Broker) storageMetrics(s *metrics.Scrape) {
-	st := b.store.Stats()
+func (b *Broker) storageMetrics(s *metrics.Scrape, st *store.Stats) {
 	now := b.now().UnixMilli()
 	l := s.Labels("storage_type", "local", "storage_medium", "disk")
 	for _, d := range st.Disk {
@@ -56,7 +56,7 @@ func (b *Broker) popMetrics(s *metrics.Scrape) {
 }
 
 // ownMetrics are series that Apache does not have.
-func (b *Broker) ownMetrics(s *metrics.Scrape) {
+func (b *Broker) ownMetrics(s *metrics.Scrape, st *store.Stats) {
 	s.Histogram("mqx_put_seconds", "Time from the arrival of a message to its answer, flush included.", b.putTimes.reading(), 1e-6, s.Labels())
 	s.Histogram("mqx_get_seconds", "Time to look for messages in the store, for a pull or pop.", b.getTimes.reading(), 1e-6, s.Labels())
 	s.Gauge("mqx_parked_pulls", "Pulls that wait for messages.", float64(b.hold.count.Load()), s.Labels())
@@ -66,12 +66,11 @@ func (b *Broker) ownMetrics(s *metrics.Scrape) {
 	}
 	b.main.Metrics(s, "main")
 	b.vip.Metrics(s, "vip")
-	b.ownStoreMetrics(s)
+	ownStoreMetrics(s, st)
 	b.ownQueueMetrics(s)
 }
 
-func (b *Broker) ownStoreMetrics(s *metrics.Scrape) {
-	st := b.store.Stats()
+func ownStoreMetrics(s *metrics.Scrape, st *store.Stats) {
 	none := s.Labels()
 	s.Counter("mqx_store_put_messages_total", "Messages stored, those that the broker writes itself included.", float64(st.PutMessages), none)
 	s.Counter("mqx_store_put_bytes_total", "Bytes of records stored.", float64(st.PutBytes), none)
