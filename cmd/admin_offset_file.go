@@ -2,15 +2,11 @@ package cmd
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"slices"
 	"time"
 
 	"mqx/admin"
-	"mqx/internal/userfile"
 )
 
 // offsetFile is offsets as offset export and --undo-file write them.
@@ -34,16 +30,7 @@ const maxOffsetFile = 64 << 20
 
 // readOffsets reads such a file; "-" is stdin.
 func (a *app) readOffsets(path string) (*offsetFile, error) {
-	var data []byte
-	var err error
-	if path == "-" {
-		data, err = io.ReadAll(io.LimitReader(a.In, maxOffsetFile))
-	} else {
-		data, err = userfile.Read(path, maxOffsetFile)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("cannot open offsets %q: there is no such file", path).try("a FILE of mqx admin offset export")
-	}
+	data, err := a.readInput(path, "offsets", "a FILE of mqx admin offset export", maxOffsetFile)
 	if err != nil {
 		return nil, err
 	}

@@ -96,8 +96,9 @@ func readAttributes(list []string) (map[string]string, error) {
 // maxImport bounds a file of topics and groups.
 const maxImport = 64 << 20
 
-// readInput reads a file that a person gave; "-" is stdin.
-func (a *app) readInput(path string, limit int64) ([]byte, error) {
+// readInput reads a file that a person gave; "-" is stdin. what names it, and try says
+// where one comes from.
+func (a *app) readInput(path, what, try string, limit int64) ([]byte, error) {
 	if path == "-" {
 		data, err := io.ReadAll(io.LimitReader(a.In, limit+1))
 		if err != nil {
@@ -110,14 +111,14 @@ func (a *app) readInput(path string, limit int64) ([]byte, error) {
 	}
 	data, err := userfile.Read(path, limit)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("cannot open file %q: it is not there", path).try("- for stdin")
+		return nil, usagef("cannot open %s %q: it is not there", what, path).try("%s", try)
 	}
 	return data, err
 }
 
 // readMetadata reads a file of topics and groups.
 func (a *app) readMetadata(path string) (*admin.Metadata, error) {
-	data, err := a.readInput(path, maxImport)
+	data, err := a.readInput(path, "file", "- for stdin", maxImport)
 	if err != nil {
 		return nil, err
 	}

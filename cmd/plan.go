@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -123,16 +120,7 @@ func runPlanApply(a *app, c *cobra.Command, o *planOptions, path string) error {
 
 // readPlan reads a saved plan; "-" is stdin.
 func (a *app) readPlan(path string) (*planFile, error) {
-	var data []byte
-	var err error
-	if path == "-" {
-		data, err = io.ReadAll(io.LimitReader(a.In, maxPlanBytes))
-	} else {
-		data, err = userfile.Read(path, maxPlanBytes)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("cannot open plan %q: it is not there", path).try("the FILE of --plan-out")
-	}
+	data, err := a.readInput(path, "plan", "the FILE of --plan-out", maxPlanBytes)
 	if err != nil {
 		return nil, err
 	}
