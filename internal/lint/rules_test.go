@@ -73,9 +73,10 @@ var doors = []struct {
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"client/...", "cmd"}},
 	{"github.com/prometheus/client_golang", []string{"internal/metrics"}},
 	{"github.com/prometheus/client_model", []string{"internal/metrics"}},
+	{"github.com/prometheus/procfs", []string{"internal/hostinfo"}},
 	{"golang.org/x/term", []string{"cmd"}},
 	{"golang.org/x/sync", []string{"..."}},
-	{"golang.org/x/sys", []string{"internal/vfs", "store/mapped", "remoting/server"}},
+	{"golang.org/x/sys", []string{"internal/vfs", "internal/hostinfo", "store/mapped", "remoting/server"}},
 }
 
 // Modules that any test may use, and internal/testkit.
