@@ -57,6 +57,8 @@ func (s *State) Problems(ob *Observation) (problems, notes []string) {
 		for _, name := range p.Groups {
 			g := ob.Groups[p.Topic][name]
 			switch {
+			case g.Broadcast && g.Online && p.Ordered && !slices.Contains(s.Spec.Policy.Ignore, name):
+				say("group %s broadcasts topic %s, which is ordered: nobody knows what its clients have read, so they would get new messages before old ones, or skip some", name, p.Topic)
 			case g.Broadcast && g.Online:
 				notes = append(notes, fmt.Sprintf("group %s broadcasts: its clients keep their offsets, and only retention protects what they have not read on %s", name, p.Source))
 				if s.Spec.Policy.Remove && p.Final == nil {

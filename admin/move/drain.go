@@ -127,10 +127,10 @@ func (d *Decision) gated(gates []Gate) bool {
 }
 
 // counts reports whether a group holds the plan up: removing asks more than draining.
-func (s *State) counts(name string, g *GroupView, removing bool) bool {
+func (s *State) counts(p *Part, name string, g *GroupView, removing bool) bool {
 	policy := &s.Spec.Policy
 	switch {
-	case slices.Contains(policy.Ignore, name), g.Broadcast:
+	case slices.Contains(policy.Ignore, name), p.broadcasts(name, g):
 		return false
 	case !g.Online && policy.Offline == OfflineCheckpoint && !removing:
 		return false
@@ -170,8 +170,8 @@ func (s *State) unread(p *Part, ob *Observation, broker string, from int32, ends
 	queues := ob.Brokers[broker].Topics[p.Topic].Queues
 	for _, name := range p.Groups {
 		g := ob.Groups[p.Topic][name]
-		if !s.counts(name, &g, removing) {
-			if removing && g.Broadcast && g.Online && left(queues, from, ends, nil) > 0 {
+		if !s.counts(p, name, &g, removing) {
+			if removing && p.broadcasts(name, &g) && !slices.Contains(s.Spec.Policy.Ignore, name) && left(queues, from, ends, nil) > 0 {
 				out = append(out, Gate{Group: name, Topic: p.Topic, Broker: broker, What: "kept by broadcast clients", Count: left(queues, from, ends, nil)})
 			}
 			continue

@@ -20,6 +20,9 @@ func Foresee(st *State, ob *Observation) (out []Command) {
 			out = append(out, Command{Kind: SetOrder, Topic: p.Topic, OrderWas: p.OrderWas, OrderTo: p.OrderSame})
 		}
 		out = append(out, p.createCommands(&seen)...)
+		if p.ReadFirst {
+			out = append(out, p.openCommands(&seen)...)
+		}
 	}
 	d := Decision{Next: s}
 	out = append(out, d.seal(&seen, now).Commands...)

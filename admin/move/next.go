@@ -125,6 +125,9 @@ func (s *State) absorb(ob *Observation) {
 			if at, found := slices.BinarySearch(p.Groups, name); !found {
 				p.Groups = slices.Insert(p.Groups, at, name)
 			}
+			if g.Broadcast && !slices.Contains(p.Broadcasts, name) {
+				p.Broadcasts = append(p.Broadcasts, name)
+			}
 			offsets := g.Offsets[p.Source]
 			if len(offsets) == 0 {
 				continue
@@ -241,7 +244,7 @@ func (p *Part) createCommands(ob *Observation) (out []Command) {
 			cur = mid
 		}
 		out = append(out, p.offsetCommands(ob, t.Broker, t.firstNew(), t.To.Read)...)
-		if !p.Ordered && cur.Same(mid) && !mid.Same(t.To) {
+		if !p.Ordered && !p.ReadFirst && cur.Same(mid) && !mid.Same(t.To) {
 			out = append(out, Command{Kind: SetTopic, Broker: t.Broker, Topic: p.Topic, Was: mid, To: t.To})
 		}
 	}
@@ -254,12 +257,17 @@ func (p *Part) createCommands(ob *Observation) (out []Command) {
 	return out
 }
 
+// broadcasts reports whether the clients of a group keep its offsets themselves.
+func (p *Part) broadcasts(name string, g *GroupView) bool {
+	return g.Broadcast || slices.Contains(p.Broadcasts, name)
+}
+
 // offsetCommands set the offsets of every group in new queues: a queue without one may be
 // begun at its end by clients, which skips its first messages.
 func (p *Part) offsetCommands(ob *Observation, broker string, from, to int32) (out []Command) {
 	for _, name := range p.Groups {
 		g := ob.Groups[p.Topic][name]
-		if g.Broadcast {
+		if p.broadcasts(name, &g) {
 			continue // its clients keep the offsets
 		}
 		for q := from; q < to; q++ {
@@ -309,13 +317,17 @@ func showsTarget(ob *Observation, p *Part, ns *NameServerView, t *Target, want *
 	return ""
 }
 
-// show waits until every name server shows the targets and clients have seen them.
+// show waits until every name server shows the targets and clients have seen them. Queues
+// that are read first are opened to producers when consumers have had the time to adopt them.
 func (d *Decision) show(ob *Observation, now time.Time) Decision {
+	var opens []Command
 	differs := d.differs(ob, func(p *Part, ns *NameServerView) string {
 		for i := range p.Targets {
 			t := &p.Targets[i]
 			want := t.To
 			if p.Ordered {
+				want = t.mid()
+			} else if cur := ob.config(t.Broker, p.Topic); p.ReadFirst && !cur.Same(t.To) {
 				want = t.mid()
 			}
 			if why := showsTarget(ob, p, ns, t, want); why != "" {
@@ -328,13 +340,38 @@ func (d *Decision) show(ob *Observation, now time.Time) Decision {
 		return ""
 	})
 	hold := d.Next.seen()
+	for i := range d.Next.Parts {
+		p := &d.Next.Parts[i]
+		if !p.ReadFirst {
+			continue
+		}
+		opens = append(opens, p.openCommands(ob)...)
+		if len(opens) > 0 || !p.Was.Same(&p.Grown) {
+			hold = d.Next.settle()
+		}
+	}
 	if !d.Next.addsQueues() {
 		hold = 0
 	}
 	if !d.agree(now, differs, hold) {
 		return *d
 	}
+	if len(opens) > 0 { // and then clients see that they may write
+		d.Commands, d.Next.Agreed, d.Record, d.Wait = opens, time.Time{}, true, 0
+		return *d
+	}
 	return d.enter(Visible, now)
+}
+
+// openCommands open targets that are read first to producers.
+func (p *Part) openCommands(ob *Observation) (out []Command) {
+	for i := range p.Targets {
+		t := &p.Targets[i]
+		if cur := ob.config(t.Broker, p.Topic); !cur.Same(t.To) {
+			out = append(out, Command{Kind: SetTopic, Broker: t.Broker, Topic: p.Topic, Was: t.mid(), To: t.To})
+		}
+	}
+	return out
 }
 
 // addsQueues reports whether clients have new queues to see.

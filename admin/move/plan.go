@@ -53,10 +53,19 @@ func Build(a *Ask, ob *Observation, now time.Time) (*State, error) {
 		for i := range st.Parts {
 			if p := &st.Parts[i]; p.Topic == name {
 				p.Groups = slices.Sorted(maps.Keys(ob.Groups[name]))
+				p.readFirst(ob)
 			}
 		}
 	}
 	return st, nil
+}
+
+// readFirst lets new queues be read before they are written, where a group broadcasts.
+func (p *Part) readFirst(ob *Observation) {
+	p.ReadFirst = !p.Ordered && slices.ContainsFunc(p.Groups, func(name string) bool { return ob.Groups[p.Topic][name].Broadcast })
+	for i := range p.Targets {
+		p.Targets[i].ReadFirst = p.ReadFirst
+	}
 }
 
 func buildPart(a *Ask, topic, source string, ob *Observation) (*Part, error) {

@@ -29,9 +29,12 @@ func seeds(t *testing.T) int {
 
 // scenario is what a run goes through.
 type scenario struct {
-	kind     Kind
-	ordered  bool
-	rollback Phase // the phase at which somebody asks for the way back, "" for none
+	kind    Kind
+	ordered bool
+	// broadcast: a group keeps its offsets itself and begins a queue that it has not seen at its
+	// end. The source is kept then: the run ends at SETTLED.
+	broadcast bool
+	rollback  Phase // the phase at which somebody asks for the way back, "" for none
 }
 
 // The machine against a model of a cluster: Apache's rules for writes, clients that lag,
@@ -44,16 +47,16 @@ func TestSimulation(t *testing.T) {
 	for _, kind := range []Kind{Migrate, Drain, Resize, Retire} {
 		all = append(all, scenario{kind: kind})
 	}
-	all = append(all, scenario{kind: Migrate, ordered: true})
+	all = append(all, scenario{kind: Migrate, ordered: true}, scenario{kind: Migrate, broadcast: true}, scenario{kind: Resize, broadcast: true})
 	for _, p := range []Phase{Planned, Checked, Created, Visible, Sealed, Draining} {
 		for _, kind := range []Kind{Migrate, Resize, Retire} {
 			all = append(all, scenario{kind: kind, rollback: p})
 		}
-		all = append(all, scenario{kind: Migrate, ordered: true, rollback: p})
+		all = append(all, scenario{kind: Migrate, ordered: true, rollback: p}, scenario{kind: Migrate, broadcast: true, rollback: p})
 	}
 	n := seeds(t)
 	for _, s := range all {
-		t.Run(fmt.Sprintf("%s ordered=%v back=%s", s.kind, s.ordered, s.rollback), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s ordered=%v broadcast=%v back=%s", s.kind, s.ordered, s.broadcast, s.rollback), func(t *testing.T) {
 			t.Parallel()
 			runs := n
 			if s.rollback != "" {
@@ -76,6 +79,9 @@ func TestSimulation(t *testing.T) {
 func checkEnds(t *testing.T, s scenario, ends map[Phase]int) {
 	t.Helper()
 	want := Done
+	if s.broadcast {
+		want = Settled
+	}
 	if s.rollback != "" && !(s.ordered && Visible.Before(s.rollback)) {
 		want = RolledBack
 	}
@@ -83,7 +89,7 @@ func checkEnds(t *testing.T, s scenario, ends map[Phase]int) {
 		t.Errorf("no run came to %s: %v", want, ends)
 	}
 	for p := range ends {
-		if p != Done && p != RolledBack {
+		if p != Done && p != RolledBack && !(s.broadcast && p == Settled) {
 			t.Errorf("a run ended at %s", p)
 		}
 	}
@@ -131,14 +137,28 @@ func newWorld(s scenario, seed uint64) *world {
 		}
 		w.groups = append(w.groups, g)
 	}
+	if s.broadcast {
+		w.groups[0].broadcastFrom(on)
+	}
 	return w
+}
+
+// broadcastFrom makes a group keep its offsets itself. It never goes away: what came into a
+// queue before a client saw it the client does not get, wherever that is.
+func (g *simGroup) broadcastFrom(brokers []string) {
+	g.broadcast, g.pop, g.offUntil = true, false, time.Time{}
+	for _, name := range brokers {
+		for q := range 3 {
+			g.own[simQueue{name, q}] = 0
+		}
+	}
 }
 
 // simInterval is the route interval of the model: clients ask at least that often.
 const simInterval = 5 * time.Second
 
 func (w *world) ask(s scenario) *Ask {
-	a := &Ask{ID: "p", Kind: s.kind, Topic: simTopicName, Sources: []string{"a"}, Policy: Policy{RouteInterval: simInterval, Remove: true}}
+	a := &Ask{ID: "p", Kind: s.kind, Topic: simTopicName, Sources: []string{"a"}, Policy: Policy{RouteInterval: simInterval, Remove: !s.broadcast}}
 	switch s.kind {
 	case Migrate, Retire:
 		a.Targets = []string{"d"}
@@ -270,6 +290,9 @@ func (r *simRun) drive() Phase {
 			r.fail("the plan stopped: %s", st.Stopped)
 			return st.Phase
 		}
+		if d.Halt && r.s.broadcast && st.Phase == Settled && !st.Paused {
+			return Settled
+		}
 		if d.Halt {
 			r.request(Resume)
 		}
@@ -346,7 +369,9 @@ func (r *simRun) disturb() {
 			ns.due[name] = w.now.Add(time.Duration(w.rnd.IntN(15)) * time.Second)
 		}
 	case 3: // a group goes away
-		w.groups[w.rnd.IntN(len(w.groups))].offUntil = w.now.Add(time.Duration(w.rnd.IntN(40)) * time.Second)
+		if g := w.groups[w.rnd.IntN(len(w.groups))]; !g.broadcast {
+			g.offUntil = w.now.Add(time.Duration(w.rnd.IntN(40)) * time.Second)
+		}
 	case 4: // somebody pauses, and another goes on
 		r.request(Pause)
 	case 5: // a second operator tries; while the first lives he must be refused

@@ -157,13 +157,22 @@ type Target struct {
 	Broker string `json:"broker"`
 	Was    *Topic `json:"was,omitempty"` // nil: the broker does not have the topic
 	To     *Topic `json:"to"`
+	// ReadFirst: new queues are readable for a while before they are written. Clients that
+	// broadcast keep their offsets themselves and may begin a queue that they see for the first
+	// time at its end: it must be empty then.
+	ReadFirst bool `json:"readFirst,omitempty"`
 }
 
 // isNew reports whether the plan makes the topic there.
 func (t *Target) isNew() bool { return t.Was == nil }
 
-// hold is what a new target is while it may be written and not read.
-func (t *Target) hold() *Topic { return t.To.with(PermWrite) }
+// hold is what a new target is at first: written and not read, or the other way round.
+func (t *Target) hold() *Topic {
+	if t.ReadFirst {
+		return t.To.with(PermRead)
+	}
+	return t.To.with(PermWrite)
+}
 
 // Part is one topic on one source broker.
 type Part struct {
@@ -185,6 +194,9 @@ type Part struct {
 	OrderWas  *string `json:"orderWas,omitempty"`
 	OrderSame *string `json:"orderSame,omitempty"`
 	OrderTo   *string `json:"orderTo,omitempty"`
+	// ReadFirst: a group broadcasts the topic, and new queues are shown for as long as consumers
+	// take to adopt them before they are written.
+	ReadFirst bool `json:"readFirst,omitempty"`
 	// Opened: the targets of an ordered topic have been readable.
 	Opened bool `json:"opened,omitempty"`
 	// Last is the last seen end of each queue of the source, FlatSince when the ends that are
@@ -199,6 +211,9 @@ type Part struct {
 	Back map[string][]int64 `json:"back,omitempty"`
 	// Groups are those that were seen to read the topic. A group counts from then on.
 	Groups []string `json:"groups,omitempty"`
+	// Broadcasts are those of them that were seen to broadcast. They have no offsets at the broker,
+	// and look like any other group while they are offline.
+	Broadcasts []string `json:"broadcasts,omitempty"`
 	// Floor are the smallest offsets a group may have on the source, by group and queue;
 	// -1 where it had none.
 	Floor map[string][]int64 `json:"floor,omitempty"`
@@ -238,6 +253,7 @@ func (s *State) Clone() State {
 		p := &out.Parts[i]
 		p.Targets = slices.Clone(p.Targets)
 		p.Last, p.SealedMax, p.Groups = slices.Clone(p.Last), slices.Clone(p.SealedMax), slices.Clone(p.Groups)
+		p.Broadcasts = slices.Clone(p.Broadcasts)
 		p.Back, p.Floor, p.Pops = maps.Clone(p.Back), maps.Clone(p.Floor), maps.Clone(p.Pops)
 		for k, v := range p.Floor {
 			p.Floor[k] = slices.Clone(v)

@@ -79,6 +79,8 @@ func (p *Part) targetMay(st *State, t *Target) []*Topic {
 		return []*Topic{t.Was}
 	case st.Phase == Checked:
 		return []*Topic{t.Was, t.mid(), t.To}
+	case st.Phase == Created && p.ReadFirst:
+		return []*Topic{t.mid(), t.To}
 	case !p.Ordered || Drained.Before(st.Phase):
 		return []*Topic{t.To}
 	case st.Phase == Drained:
@@ -108,7 +110,7 @@ func (p *Part) offsetsWentBack(ob *Observation) string {
 	}
 	for _, name := range p.Groups {
 		g, seen := ob.Groups[p.Topic][name]
-		if !seen || g.Broadcast {
+		if !seen || p.broadcasts(name, &g) {
 			continue
 		}
 		for q, floor := range p.Floor[name] {

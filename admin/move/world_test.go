@@ -241,8 +241,8 @@ func (w *world) read(g *simGroup, q simQueue) {
 	}
 	at := offsetIn(b.offsets[g.name], q.id)
 	if g.broadcast {
-		if _, ok := g.own[q]; !ok {
-			g.own[q] = 0
+		if _, ok := g.own[q]; !ok { // as clients do that begin at the end
+			g.own[q] = len(t.queues[q.id])
 		}
 		at = int64(g.own[q])
 	}
@@ -373,7 +373,7 @@ func (c *simCluster) Observe(_ context.Context, st *State) (*Observation, error)
 		ob.Brokers[name] = v
 	}
 	for _, g := range w.groups {
-		v := GroupView{Online: !w.now.Before(g.offUntil), Broadcast: g.broadcast, Offsets: map[string][]int64{}}
+		v := GroupView{Online: !w.now.Before(g.offUntil), Broadcast: g.broadcast && !w.now.Before(g.offUntil), Offsets: map[string][]int64{}}
 		for _, name := range st.Brokers() {
 			v.Offsets[name] = slices.Clone(w.brokers[name].offsets[g.name])
 		}
