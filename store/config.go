@@ -46,6 +46,8 @@ type Config struct {
 	BatchTopic func(topic string) bool
 	// BitMaps computes what extension units say of a message, with EnableConsumeQueueExt. Nil means nothing.
 	BitMaps BitMaps
+	// Follow says that the log comes from a master by AppendRaw: the store takes no messages of its own.
+	Follow bool
 	// Together, if set, calls the function it is given once: that calls Done of all puts which one flush has made
 	// durable, so that they can be answered together. It must not block otherwise.
 	Together func(func())

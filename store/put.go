@@ -144,6 +144,9 @@ func (s *Store) refusal() (Status, error) {
 	if s.closing.Load() {
 		return ServiceNotAvailable, errClosing
 	}
+	if s.following.Load() {
+		return ServiceNotAvailable, errFollowing
+	}
 	if why := s.disk.refusal.Load(); why != nil {
 		return ServiceNotAvailable, why
 	}

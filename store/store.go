@@ -64,6 +64,7 @@ type Store struct {
 	checkpointed atomic.Int64 // position that the last checkpoint covers
 	queuesFailed atomic.Bool  // a sync of the queues failed: no checkpoint any more
 	closing      atomic.Bool  // changes under start
+	following    atomic.Bool  // the log comes from a master
 	stats        counters
 
 	found struct {
@@ -98,6 +99,7 @@ func Open(cfg Config) (*Store, error) {
 	s.delays, _ = ParseDelayLevels(cfg.MessageDelayLevel)
 	s.cleaner = &cleaner{s: s, kick: make(chan struct{}, 1)}
 	s.live.Store(&cfg)
+	s.following.Store(cfg.Follow)
 	s.disk = &disk{s: s}
 	s.memoryBytes, s.hotBytes = cfg.memoryWindows()
 	if err := s.open(); err != nil {
@@ -382,8 +384,8 @@ func (s *Store) close() error {
 	// 2. The goroutines of Run end.
 	s.end()
 	s.run.Wait()
-	// 3. The rest of the log is dispatched and indexed.
-	err := s.dispatchRest()
+	// 3. The rest of the log is dispatched and indexed; a record of which only a part has come from the master goes.
+	err := errors.Join(s.cutPart(), s.dispatchRest())
 	// 4. Everything becomes durable, then the checkpoint says so.
 	err = errors.Join(err, s.checkpoint(true))
 	// 5. The note for the next start.

@@ -69,6 +69,7 @@ type appender struct {
 	waiting bool      // something was appended that followers have not been told about
 
 	lastStore int64    // store time of the newest record in ms
+	raw       frames   // of AppendRaw
 	dirty     [2]int64 // range behind pos that a failed write may have left bytes in; cleared before the next write
 }
 
@@ -125,6 +126,7 @@ func (l *Log) unlockAppend() {
 	l.app.Unlock()
 	if tell {
 		wake(l.fl.appended)
+		l.tellWatchers()
 	}
 	if needSpace {
 		wake(l.kickReserve)
@@ -349,7 +351,8 @@ func (l *Log) clearDirty() error {
 }
 
 // AppendRaw appends bytes that another log wrote at the same position, blanks included (replication). at must be End;
-// an empty log takes any position. Files are filled to their end.
+// an empty log takes any position at which a file begins. Files are filled to their end. A record may come in
+// pieces: Confirmed is behind the last one that is whole. Bytes that are no records are a *ForeignError.
 func (l *Log) AppendRaw(at int64, b []byte) error {
 	l.app.Lock()
 	l.held.Store(l.cfg.Clock.Now().UnixNano())
@@ -359,12 +362,19 @@ func (l *Log) AppendRaw(at int64, b []byte) error {
 	}
 	app := &l.app
 	if app.tail == nil && len(l.list()) == 0 {
+		if at%l.fileSize != 0 {
+			return &ForeignError{Off: at, Err: errOtherFileSize}
+		}
 		app.pos, app.base = at, at
 		l.end.Store(at)
 		l.flushed.Store(at)
 	}
 	if at != app.pos {
 		return fmt.Errorf("cannot append at %d: the log ends at %d", at, app.pos)
+	}
+	if app.raw.at != at || l.whole.Load() < 0 {
+		app.raw = frames{at: at, whole: at}
+		l.whole.Store(at)
 	}
 	for len(b) > 0 {
 		if app.tail == nil || app.pos == app.tail.end() {
@@ -376,16 +386,31 @@ func (l *Log) AppendRaw(at int64, b []byte) error {
 			app.setTail(s, f)
 		}
 		n := min(int64(len(b)), app.tail.end()-app.pos, maxStaged)
-		if err := l.ensureReserved(app.tail, app.pos+n); err != nil {
-			return err
-		}
-		app.buf = append(slices.Grow(app.buf, int(n)), b[:n]...)
-		app.pos += n
-		if err := l.writeStaged(); err != nil {
+		if err := l.appendPiece(b[:n]); err != nil {
 			return err
 		}
 		b = b[n:]
 	}
+	return nil
+}
+
+// appendPiece appends bytes that lie in the newest file.
+func (l *Log) appendPiece(b []byte) error {
+	app := &l.app
+	raw := app.raw
+	if err := raw.take(b, app.tail.end()); err != nil {
+		return err
+	}
+	if err := l.ensureReserved(app.tail, app.pos+int64(len(b))); err != nil {
+		return err
+	}
+	app.buf = append(slices.Grow(app.buf, len(b)), b...)
+	app.pos += int64(len(b))
+	if err := l.writeStaged(); err != nil {
+		return err
+	}
+	app.raw = raw
+	l.whole.Store(raw.whole)
 	return nil
 }
 

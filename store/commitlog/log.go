@@ -29,6 +29,9 @@ type Log struct {
 	closed  atomic.Bool
 	// recovered: end is known, and nothing behind it is read.
 	recovered atomic.Bool
+	// whole is behind the last whole record while the log follows another, -1 otherwise.
+	whole    atomic.Int64
+	watchers atomic.Pointer[[]chan struct{}]
 
 	opens     atomic.Int64 // counts openings of files: the clock of segment.used
 	openFiles atomic.Int64
@@ -50,6 +53,7 @@ type Log struct {
 func newLog(cfg Config) *Log {
 	l := &Log{cfg: cfg, fileSize: cfg.FileSize}
 	l.setList(nil)
+	l.whole.Store(-1)
 	l.ahead.Store(cfg.ReserveStep / 2)
 	l.kickReserve = make(chan struct{}, 1)
 	l.fl.kick = make(chan struct{}, 1)
@@ -118,8 +122,14 @@ func (l *Log) End() int64 { return l.end.Load() }
 // Flushed is the position up to which the log is durable.
 func (l *Log) Flushed() int64 { return l.flushed.Load() }
 
-// Confirmed is the position up to which replicas have confirmed; without replication it is End.
-func (l *Log) Confirmed() int64 { return l.end.Load() }
+// Confirmed is the position up to which records may be handed out: End, and while the log follows another the end of
+// the last record that has come whole.
+func (l *Log) Confirmed() int64 {
+	if whole := l.whole.Load(); whole >= 0 {
+		return whole
+	}
+	return l.end.Load()
+}
 
 // FileSize is the size of new files in bytes: what was found on disk, else what was configured.
 func (l *Log) FileSize() int64 { return l.fileSize }

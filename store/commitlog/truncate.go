@@ -183,6 +183,7 @@ func (l *Log) settle(off int64) error {
 	app.pos, app.base, app.dirty = off, off, [2]int64{}
 	l.end.Store(off)
 	l.flushed.Store(off)
+	l.whole.Store(-1)
 	l.recovered.Store(true)
 	app.ready = true
 	return nil

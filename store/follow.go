@@ -1,0 +1,49 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+)
+
+var errFollowing = errors.New("this broker is a slave: its log is that of its master, which takes the messages")
+
+// AppendRaw appends bytes of the master's log at the position at, which must be LogEnd; an empty log takes any position at
+// which a file begins. The bytes may end within a record. Queues and index follow as after a put. It is an error unless
+// the store follows (Config.Follow). A full disk is an error that passes; a *commitlog.ForeignError does not.
+func (s *Store) AppendRaw(at int64, b []byte) error {
+	s.putting.RLock()
+	defer s.putting.RUnlock()
+	switch {
+	case s.closing.Load():
+		return errClosing
+	case !s.following.Load():
+		return fmt.Errorf("cannot append at %d what a master sent: this store takes messages of its own", at)
+	}
+	if why := s.disk.refusal.Load(); why != nil {
+		return why
+	}
+	err := s.log.AppendRaw(at, b)
+	signal(s.dispatcher.kick)
+	return err
+}
+
+// ReadLog reads len(b) bytes of the log as they lie in its files, whole records or not; it is all or nothing.
+func (s *Store) ReadLog(b []byte, off int64) error { return s.log.ReadAt(b, off) }
+
+// WatchLog makes every append signal ch, which has room for one signal, until stop is called.
+func (s *Store) WatchLog(ch chan struct{}) (stop func()) { return s.log.Watch(ch) }
+
+// LogFileSize is the size of a file of the log in bytes.
+func (s *Store) LogFileSize() int64 { return s.log.FileSize() }
+
+// LogConfirmed is the physical offset behind the last record that may be handed out.
+func (s *Store) LogConfirmed() int64 { return s.log.Confirmed() }
+
+// cutPart takes the beginning of a record of which the rest has not come off the end of the log.
+func (s *Store) cutPart() error {
+	whole := s.log.Confirmed()
+	if whole >= s.log.End() {
+		return nil
+	}
+	return s.log.Truncate(whole, "")
+}

@@ -1,0 +1,334 @@
+package ha
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Log is what a master sends.
+type Log interface {
+	LogMin() int64
+	LogEnd() int64
+	LogFileSize() int64
+	ReadLog(b []byte, off int64) error
+	WatchLog(ch chan struct{}) (stop func())
+}
+
+// MasterConfig configures a master. Zero values take the defaults, which are Apache's.
+type MasterConfig struct {
+	Log    Log
+	Logger *slog.Logger
+	// BatchBytes is the most of the log in one frame (32 KiB).
+	BatchBytes int
+	// BytesPerSecond bounds what one slave gets; 0 is no bound.
+	BytesPerSecond int64
+	// Heartbeat is the time without a frame after which an empty one is sent (5 s), Silence that without a report after
+	// which a slave is given up (20 s).
+	Heartbeat, Silence time.Duration
+	// LastFile lets a blank slave begin with the last file of the log, as Apache's do, instead of the first.
+	LastFile bool
+	// MaxConns bounds the connections of slaves (64).
+	MaxConns int
+}
+
+func (c *MasterConfig) setDefaults() {
+	c.BatchBytes = min(cmp.Or(c.BatchBytes, 32<<10), MaxFrame)
+	c.Heartbeat, c.Silence = cmp.Or(c.Heartbeat, 5*time.Second), cmp.Or(c.Silence, 20*time.Second)
+	c.MaxConns = cmp.Or(c.MaxConns, 64)
+}
+
+// Master sends a log to slaves and tells who waits for their copies. It is safe to share.
+type Master struct {
+	cfg   MasterConfig
+	conns atomic.Int64 // the next number
+
+	mu struct {
+		sync.Mutex
+		acks   *acks
+		open   map[int64]net.Conn
+		closed bool
+		timer  *time.Timer
+	}
+}
+
+// NewMaster makes a master. It starts nothing.
+func NewMaster(cfg MasterConfig) *Master {
+	cfg.setDefaults()
+	m := &Master{cfg: cfg}
+	m.mu.acks, m.mu.open = newAcks(), map[int64]net.Conn{}
+	return m
+}
+
+// Serve accepts slaves at l until ctx ends, closes l and every connection, and waits for them. Who still waits for a copy
+// is told that there is none.
+func (m *Master) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer m.close()
+	for {
+		c, err := l.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return fmt.Errorf("cannot accept slaves: %w", err)
+			}
+			m.cfg.Logger.Warn("cannot accept a slave", "err", err)
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		}
+		id, ok := m.enter(c)
+		if !ok {
+			m.cfg.Logger.Warn("a slave is refused: too many connections of slaves", "peer", c.RemoteAddr(), "limit", m.cfg.MaxConns)
+			_ = c.Close()
+			continue
+		}
+		wg.Go(func() { m.serve(ctx, id, c) })
+	}
+}
+
+func (m *Master) enter(c net.Conn) (id int64, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.mu.closed || len(m.mu.open) >= m.cfg.MaxConns {
+		return 0, false
+	}
+	id = m.conns.Add(1)
+	m.mu.open[id] = c
+	return id, true
+}
+
+func (m *Master) close() {
+	m.mu.Lock()
+	m.mu.closed = true
+	for _, c := range m.mu.open {
+		_ = c.Close()
+	}
+	if m.mu.timer != nil {
+		m.mu.timer.Stop()
+	}
+	ws := m.mu.acks.all()
+	m.mu.Unlock()
+	finish(ws, false)
+}
+
+func finish(ws []*waiter, ok bool) {
+	for _, w := range ws {
+		w.done(ok)
+	}
+}
+
+// Wait calls done(true) once copies slaves have the log up to end, done(false) after timeout or when the master is closed.
+// It is called exactly once, maybe before Wait returns, and must not block.
+func (m *Master) Wait(end int64, copies int, timeout time.Duration, done func(ok bool)) {
+	m.mu.Lock()
+	if m.mu.closed {
+		m.mu.Unlock()
+		done(copies <= 0)
+		return
+	}
+	reached := m.mu.acks.wait(&waiter{end: end, copies: copies, deadline: time.Now().Add(timeout), done: done})
+	if !reached && m.mu.timer == nil {
+		m.mu.timer = time.AfterFunc(timeout, m.expire)
+	}
+	m.mu.Unlock()
+	if reached {
+		done(true)
+	}
+}
+
+// expire tells those whose time is up, and comes again when the next one's is.
+func (m *Master) expire() {
+	m.mu.Lock()
+	late, next := m.mu.acks.expire(time.Now())
+	switch {
+	case m.mu.closed:
+	case next.IsZero():
+		m.mu.timer = nil
+	default:
+		m.mu.timer = time.AfterFunc(time.Until(next), m.expire)
+	}
+	m.mu.Unlock()
+	finish(late, false)
+}
+
+// Replicas are the slaves that follow, by id.
+func (m *Master) Replicas() []Replica {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.mu.acks.replicas()
+}
+
+// serve is the life of one connection.
+func (m *Master) serve(ctx context.Context, id int64, c net.Conn) {
+	peer := c.RemoteAddr().String()
+	log := m.cfg.Logger.With("peer", peer)
+	defer func() {
+		_ = c.Close()
+		m.mu.Lock()
+		delete(m.mu.open, id)
+		m.mu.acks.leave(id)
+		m.mu.Unlock()
+	}()
+	report, err := m.firstReport(c)
+	if err != nil {
+		log.Info("a connection to the replication port has ended before a report", "err", err)
+		return
+	}
+	span := Span{Min: m.cfg.Log.LogMin(), End: m.cfg.Log.LogEnd(), FileSize: m.cfg.Log.LogFileSize()}
+	start, err := span.start(report, m.cfg.LastFile)
+	if err != nil {
+		log.Error("a slave is refused", "err", err)
+		return
+	}
+	log.Info("a slave follows", "reported", report, "from", start)
+	m.mu.Lock()
+	m.mu.acks.join(id, replicaOf(peer), report, time.Now())
+	done := m.mu.acks.release()
+	m.mu.Unlock()
+	finish(done, true)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		cancel(m.receive(id, c))
+		_ = c.Close()
+	})
+	err = m.send(ctx, c, start)
+	_ = c.Close()
+	wg.Wait()
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	log.Info("a slave has left", "err", err)
+}
+
+// replicaOf names a slave that has not told who it is: by its host, so that connections that it has left behind do not
+// count as copies.
+func replicaOf(peer string) string {
+	if host, _, err := net.SplitHostPort(peer); err == nil {
+		return host
+	}
+	return peer
+}
+
+func (m *Master) firstReport(c net.Conn) (int64, error) {
+	var b [reportLen]byte
+	if err := c.SetReadDeadline(time.Now().Add(m.cfg.Silence)); err != nil {
+		return 0, err
+	}
+	if _, err := io.ReadFull(c, b[:]); err != nil {
+		return 0, err
+	}
+	end, _, _ := lastReport(b[:])
+	if end < 0 {
+		return 0, fmt.Errorf("a report of %d", end)
+	}
+	return end, nil
+}
+
+// receive takes reports until the connection ends.
+func (m *Master) receive(id int64, c net.Conn) error {
+	buf := make([]byte, 4<<10)
+	have := 0
+	for {
+		if err := c.SetReadDeadline(time.Now().Add(m.cfg.Silence)); err != nil {
+			return err
+		}
+		n, err := c.Read(buf[have:])
+		if err != nil {
+			return err
+		}
+		have += n
+		end, used, ok := lastReport(buf[:have])
+		if !ok {
+			continue
+		}
+		have = copy(buf, buf[used:have])
+		m.mu.Lock()
+		done, err := m.mu.acks.report(id, end, m.cfg.Log.LogEnd(), time.Now())
+		m.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		finish(done, true)
+	}
+}
+
+// send sends the log from pos on until ctx ends.
+func (m *Master) send(ctx context.Context, c net.Conn, pos int64) error {
+	wake := make(chan struct{}, 1)
+	defer m.cfg.Log.WatchLog(wake)()
+	beat := time.NewTimer(m.cfg.Heartbeat)
+	defer beat.Stop()
+	buf := make([]byte, headLen+m.cfg.BatchBytes)
+	pace := time.Now()
+	for {
+		n := int(min(m.cfg.Log.LogEnd()-pos, int64(m.cfg.BatchBytes)))
+		if n <= 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-wake:
+				continue
+			case <-beat.C:
+				n = 0
+			}
+		}
+		if err := m.frame(c, buf, pos, n); err != nil {
+			return err
+		}
+		pos += int64(n)
+		beat.Reset(m.cfg.Heartbeat)
+		if m.cfg.BytesPerSecond > 0 && n > 0 {
+			now := time.Now()
+			if pace.Before(now) {
+				pace = now
+			}
+			pace = pace.Add(time.Duration(n) * time.Second / time.Duration(m.cfg.BytesPerSecond))
+			if err := sleep(ctx, pace.Sub(now)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (m *Master) frame(c net.Conn, buf []byte, pos int64, n int) error {
+	putHead(buf, pos, n)
+	if n > 0 {
+		if err := m.cfg.Log.ReadLog(buf[headLen:headLen+n], pos); err != nil {
+			return err
+		}
+	}
+	if err := c.SetWriteDeadline(time.Now().Add(m.cfg.Silence)); err != nil {
+		return err
+	}
+	_, err := c.Write(buf[:headLen+n])
+	return err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
