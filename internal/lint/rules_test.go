@@ -23,6 +23,7 @@ var rooms = []struct {
 	{"store/consumequeue", []string{"message", "store/mapped"}},
 	{"store/index", []string{"message", "store/mapped"}},
 	{"store/timer", []string{"message", "store/mapped"}},
+	{"store/ha", nil},
 	{"store/inspect", []string{"store", "store/mapped", "store/commitlog", "store/consumequeue", "store/index", "store/timer", "message", "filter/..."}},
 
 	{"remoting/server", []string{"remoting"}},
@@ -30,7 +31,7 @@ var rooms = []struct {
 	{"client/...", []string{"remoting", "remoting/client", "message"}},
 
 	{"nameserver", []string{"remoting", "remoting/server", "remoting/client"}},
-	{"broker/...", []string{"broker/...", "store", "filter/...", "remoting", "remoting/server", "remoting/client", "message"}},
+	{"broker/...", []string{"broker/...", "store", "store/ha", "filter/...", "remoting", "remoting/server", "remoting/client", "message"}},
 
 	{"admin", []string{"admin/move", "admin/roll"}},
 	{"admin/...", []string{"client/...", "remoting", "remoting/client", "message", "filter/...", "store/inspect"}},
@@ -50,6 +51,7 @@ var testRooms = []struct {
 	{"client/...", []string{"nameserver", "broker", "remoting/server", "store"}},
 	{"admin/...", []string{"nameserver", "broker", "remoting/server", "store"}},
 	{"broker/...", []string{"client", "nameserver"}},
+	{"store/ha", []string{"store", "store/commitlog", "message"}},
 	{"internal/testkit", []string{"message"}},
 }
 
