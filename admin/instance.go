@@ -252,3 +252,6 @@ func (c *Client) ProducerConnections(ctx context.Context, group, topic string) (
 	}
 	return all, errs, nil
 }
+
+// VersionName is the name of a client's version number, V5_5_0.
+func VersionName(version int32) string { return remoting.VersionName(version) }

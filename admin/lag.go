@@ -24,6 +24,9 @@ type LagOptions struct {
 	Ages bool
 	// Members asks every member what it reads: one more request a member.
 	Members bool
+	// Lenient leaves out what a broker cannot tell of one group or topic and goes on with
+	// the next; it is in Lag.Skipped. Otherwise the broker counts as failed.
+	Lenient bool
 }
 
 // QueueLag is how far a group is behind in one queue. What is not known is not there.
@@ -76,15 +79,17 @@ type LagMember struct {
 	Addrs         []string // of its connections, where there are several at one broker
 	Queues        []QueueID
 	Subscriptions []GroupSubscription
-	WaitAck       int64 // messages that it has popped and not acknowledged
-	Told          bool  // it said what it reads
+	WaitAck       int64                             // messages that it has popped and not acknowledged
+	Told          bool                              // it said what it reads
+	Counts        map[string]remoting.ConsumeStatus // its own figures by topic, where it told
 	Marks         []string
 }
 
 // Lag is the answer of GetLag.
 type Lag struct {
-	Groups []GroupLag
-	Errors []TargetError
+	Groups  []GroupLag
+	Errors  []TargetError
+	Skipped []ItemError // with LagOptions.Lenient
 }
 
 // GetLag tells how far groups are behind. Each broker is read on its own, the offsets
@@ -114,7 +119,7 @@ func (c *Client) GetLag(ctx context.Context, o LagOptions) (*Lag, error) {
 	readings := map[Broker]*brokerLag{}
 	out := &Lag{}
 	out.Errors = c.each(brokers, func(mu *sync.Mutex, b Broker) error {
-		r := &brokerLag{lagReading: all, b: b, groups: map[string]*groupAt{}, ranges: map[string]map[int32]queueRange{}}
+		r := &brokerLag{lagReading: all, b: b, groups: map[string]*groupAt{}, ranges: map[string]map[int32]queueRange{}, skips: skips{lenient: o.Lenient}}
 		if err := r.readGroups(ctx); err != nil {
 			return err
 		}
@@ -131,6 +136,10 @@ func (c *Client) GetLag(ctx context.Context, o LagOptions) (*Lag, error) {
 		return r.readQueues(ctx)
 	})...)
 	sortErrors(out.Errors)
+	for _, r := range readings {
+		out.Skipped = append(out.Skipped, r.skips.list...)
+	}
+	sortItems(out.Skipped)
 	for _, name := range slices.Sorted(maps.Keys(all.groups)) {
 		g := all.groups[name]
 		slices.SortFunc(g.Queues, func(a, b QueueLag) int { return a.compare(b.QueueID) })
@@ -172,8 +181,9 @@ func (l *lagReading) learn(r *brokerLag) {
 // brokerLag reads one broker.
 type brokerLag struct {
 	*lagReading
-	mu *sync.Mutex
-	b  Broker
+	mu    *sync.Mutex
+	b     Broker
+	skips skips
 
 	offsets  *offsetTable
 	groups   map[string]*groupAt
@@ -201,7 +211,7 @@ func (r *brokerLag) readGroups(ctx context.Context) (err error) {
 	}
 	if err := several(perBroker, groups, func(g *groupAt) (err error) {
 		g.conns, err = r.c.connections(ctx, r.b.Addr, g.name)
-		return err
+		return r.skips.pass(ctx, r.b, "group", g.name, err)
 	}); err != nil {
 		return err
 	}
@@ -273,7 +283,9 @@ func (r *brokerLag) candidates(ctx context.Context) ([]*groupAt, error) {
 		for _, t := range r.o.Topics { // online, without an offset
 			who, err := r.c.topicGroups(ctx, r.b.Addr, t)
 			if err != nil && !hasCode(err, remoting.RespTopicNotExist) {
-				return nil, err
+				if err = r.skips.pass(ctx, r.b, "topic", t, err); err != nil {
+					return nil, err
+				}
 			}
 			names = append(names, who...)
 		}
@@ -335,7 +347,11 @@ func (r *brokerLag) readRanges(ctx context.Context, topics map[string]bool) erro
 		list, err := askBody[remoting.ConsumeStatsList](ctx, r.c, r.b.Addr,
 			remoting.NewRequest(remoting.ReqGetBrokerConsumeStats, &remoting.GetBrokerConsumeStatsHeader{}))
 		if err != nil {
-			return err
+			// One bad group may fail it for all: then each topic is asked for.
+			if err = r.skips.pass(ctx, r.b, "groups", "", err); err != nil {
+				return err
+			}
+			return r.readTopics(ctx, slices.Collect(maps.Keys(topics)))
 		}
 		r.takeEnds(list)
 		there, err := r.c.topicTable(ctx, r.b.Addr)
@@ -370,7 +386,7 @@ func (r *brokerLag) readTopics(ctx context.Context, topics []string) error {
 	return several(perBroker, topics, func(t string) error {
 		ranges, err := r.c.ranges(ctx, r.b.Addr, t)
 		if err != nil {
-			return err
+			return r.skips.pass(ctx, r.b, "topic", t, err)
 		}
 		r.rangesMu.Lock()
 		defer r.rangesMu.Unlock()

@@ -40,11 +40,11 @@ func (r *brokerLag) readAges(ctx context.Context, groups []*groupAt) error {
 	return several(perBroker, open, func(gt groupTopic) error {
 		spans, err := r.c.timeSpans(ctx, r.b.Addr, gt.g.name, gt.topic)
 		if err != nil {
-			return err
+			return r.skips.pass(ctx, r.b, "group", gt.g.name, err)
 		}
 		rate, err := r.c.readRate(ctx, r.b.Addr, gt.g.name, gt.topic)
 		if err != nil {
-			return err
+			return r.skips.pass(ctx, r.b, "group", gt.g.name, err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -157,4 +157,10 @@ func configValue(body []byte, key string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// Retention is how long the broker at addr keeps files of its log, unknown where its
+// configuration may not be read.
+func (c *Client) Retention(ctx context.Context, addr string) (remoting.Opt[time.Duration], error) {
+	return c.retention(ctx, addr)
 }

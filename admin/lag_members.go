@@ -43,7 +43,7 @@ func (r *brokerLag) askMembers(ctx context.Context, groups []*groupAt) error {
 }
 
 func (m *LagMember) take(info *remoting.ConsumerRunningInfo) {
-	m.Told = true
+	m.Told, m.Counts = true, info.StatusTable
 	for q := range info.MQTable {
 		m.Queues = append(m.Queues, QueueID{q.Topic, q.BrokerName, q.QueueID})
 	}

@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 // hundreds of processes that do one thing each; what is concurrent in them is in packages
 // whose own tests run under it.
 var racedScripts = []string{
-	"bench", "broker", "consume", "dev", "metrics", "nameserver", "partial", "produce", "store_follow", "store_live", "top",
+	"bench", "broker", "consume", "dev", "exporter", "metrics", "nameserver", "partial", "produce", "store_follow", "store_live", "top",
 }
 
 func TestScripts(t *testing.T) {
@@ -344,24 +344,34 @@ func startDev(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("BROKER", br)
 }
 
-// httpGet writes what is at an address to a file.
+// httpGet writes what a URL answers to a file, with a text once that is in it: httpget URL FILE [TEXT].
 func httpGet(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: httpget URL FILE")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: httpget URL FILE [TEXT]")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, args[0], nil)
-	ts.Check(err)
-	resp, err := http.DefaultClient.Do(req)
-	ts.Check(err)
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	ts.Check(err)
-	if resp.StatusCode != http.StatusOK {
-		ts.Fatalf("GET %s: %s", args[0], resp.Status)
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, args[0], nil)
+		ts.Check(err)
+		resp, err := http.DefaultClient.Do(req)
+		ts.Check(err)
+		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		ts.Check(err)
+		if resp.StatusCode != http.StatusOK {
+			ts.Fatalf("GET %s: %s", args[0], resp.Status)
+		}
+		ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
+		if len(args) == 2 || strings.Contains(string(text), args[2]) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			ts.Fatalf("GET %s: waited in vain for %q in\n%s", args[0], args[2], text)
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), text, 0o600))
 }
 
 // setFreePort sets variables to loopback addresses with free ports: freeport NAME...

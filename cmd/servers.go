@@ -26,7 +26,7 @@ import (
 // serverCommands are the commands that run a server: they exist where the
 // network and store code do.
 func serverCommands(a *app) []*cobra.Command {
-	return []*cobra.Command{newNameserverCmd(a), newBrokerCmd(a), newDevCmd(a)}
+	return []*cobra.Command{newNameserverCmd(a), newBrokerCmd(a), newDevCmd(a), newExporterCmd(a)}
 }
 
 // serverFlags are the flags of every server.

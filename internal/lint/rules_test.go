@@ -52,6 +52,7 @@ var testRooms = []struct {
 	{"admin/...", []string{"nameserver", "broker", "remoting/server", "store"}},
 	{"broker/...", []string{"client", "nameserver"}},
 	{"store/ha", []string{"store", "store/commitlog", "message"}},
+	{"exporter/...", []string{"nameserver", "broker", "client", "message", "remoting", "remoting/client", "remoting/server"}},
 	{"internal/testkit", []string{"message"}},
 }
 
