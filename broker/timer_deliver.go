@@ -99,11 +99,13 @@ func (s *timerService) cancellations(ctx context.Context, slot *store.TimerSlot)
 		}
 		if err != nil {
 			s.passOver(e.Phys, timerEntryError(e, err))
+			s.revoked = append(s.revoked, s.t.TopicOf(&e.Unit))
 			continue
 		}
 		w, err := store.ReadTimerWaiting(rec)
 		if err != nil || w.Cancels == nil {
 			s.passOver(e.Phys, timerEntryError(e, errForeign))
+			s.revoked = append(s.revoked, s.t.TopicOf(&e.Unit))
 			continue
 		}
 		keys[string(w.Cancels)] = true
@@ -139,10 +141,11 @@ func (s *timerService) readEntries(chunk []store.TimerEntry, cancelled map[strin
 		}
 		if err != nil {
 			s.passOver(e.Phys, timerEntryError(e, err))
+			s.t.Count(s.t.TopicOf(&e.Unit), -int64(e.Weight()), s.nowMs())
 			continue
 		}
 		if s.isCancelled(cancelled, &w) {
-			s.t.Count(s.name(w.Topic), -1, s.nowMs())
+			s.t.Count(s.name(w.Topic), -int64(e.Weight()), s.nowMs())
 			s.rates.dequeued.Add(1)
 			continue
 		}
@@ -207,26 +210,26 @@ func (s *timerService) sortOut(direct bool) {
 	now := s.nowMs()
 	for i := range s.from {
 		f, p := s.from[i], s.batch[i]
-		switch p.Status {
-		case store.PutOK:
+		switch {
+		case p.Status == store.PutOK:
 			s.need = max(s.need, p.PhysicalOffset+int64(p.Size))
 			s.delivered(p.Record.Topic, p.Size)
 			s.rates.dequeued.Add(1)
-			if !direct {
-				s.t.Count(s.name(f.waiting.Topic), -1, now)
-			}
-		case store.PropertiesSizeExceeded:
-			if !f.bare && !f.entry.Rolls() {
-				f.bare = true
-				again = append(again, f)
-				break
-			}
-			s.passOver(f.entry.Phys, p.Err)
-		case store.MessageIllegal:
+		case p.Status == store.PropertiesSizeExceeded && !f.bare && !f.entry.Rolls():
+			f.bare = true
+			again = append(again, f)
+			*p = store.Put{}
+			continue
+		case p.Status == store.PropertiesSizeExceeded || p.Status == store.MessageIllegal:
 			s.passOver(f.entry.Phys, p.Err)
 		default:
 			s.quiet.Warn("a timer message could not be stored; it is tried again", "phys_offset", f.entry.Phys, "status", p.Status.String(), "error", p.Err)
 			again = append(again, f)
+			*p = store.Put{}
+			continue
+		}
+		if !direct { // it does not wait any more
+			s.t.Count(s.name(f.waiting.Topic), -int64(f.entry.Weight()), now)
 		}
 		*p = store.Put{}
 	}

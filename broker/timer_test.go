@@ -203,7 +203,7 @@ func TestTimerRollAndCancel(t *testing.T) {
 }
 
 // Messages that cannot be delivered do not hold up others: without a time, without a topic, or of which the record is
-// another one by now (N059).
+// another one by now (N059). None of them is counted for ever.
 func TestTimerBadMessages(t *testing.T) {
 	cfg, ck := timerBroker(t)
 	r := start(t, cfg)
@@ -223,20 +223,25 @@ func TestTimerBadMessages(t *testing.T) {
 	}
 	at := ck.Now().UnixMilli() + 1000
 	for _, u := range []store.Unit{
+		{PhysicalOffset: 7, Size: -3}, // it breaks the chain of its slot
 		{PhysicalOffset: units[0].PhysicalOffset, Size: units[0].Size},
 		{PhysicalOffset: 1 << 50, Size: 100},
-		{PhysicalOffset: 7, Size: -3},
 	} {
 		var e store.TimerEntry
-		e.Phys, e.Size = u.PhysicalOffset, u.Size
+		e.Phys, e.Size, e.TopicHash = u.PhysicalOffset, u.Size, message.JavaHash([]byte("T"))
+		r.timers.t.Count("T", 1, at) // as when it was taken up
 		if err := r.timers.t.PutOff(&e, at, ck.Now().UnixMilli()); err != nil {
 			t.Fatal(err)
+		}
+		if u.Size < 0 {
+			at += 1000
 		}
 	}
 	r.reach(ck, 300*time.Millisecond, "T", 0, 2)
 	if rec := r.waitRecords("T", 0, 2)[1]; string(rec.Body) != "good" {
 		t.Errorf("delivered %q", rec.Body)
 	}
+	waitFor(t, "the count", func() bool { r.poke(); return r.timers.t.Metrics().Topics["T"].Count == 0 })
 }
 
 // What waits at a stop is delivered after the start, once, and so is what came due in between.

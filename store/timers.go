@@ -131,7 +131,7 @@ func (s *Store) clipTimer(logEnd int64) error {
 	if t == nil {
 		return nil
 	}
-	return t.Clip(logEnd, s.MaxOffset(message.TopicTimer, 0))
+	return t.Clip(logEnd, s.MaxOffset(message.TopicTimer, 0), s.cfg.Clock.Now().UnixMilli())
 }
 
 // TimersWaiting is how many timer messages wait in the store, for a broker that does not deliver any.

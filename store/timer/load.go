@@ -41,7 +41,7 @@ func Open(cfg Config, o Origin) (*Timer, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	t := &Timer{cfg: cfg, slotPos: NoPos, snapMs: o.NowMs, each: o.Each, queueMin: o.QueueMin}
+	t := &Timer{cfg: cfg, slotPos: NoPos, snapMs: o.NowMs, each: o.Each, names: o.TopicOf, queueMin: o.QueueMin}
 	if err := t.load(o); err != nil {
 		return nil, errors.Join(err, t.abandon())
 	}
@@ -474,7 +474,7 @@ func (t *Timer) apply(tick, pos int64, u *Unit) bool {
 	if s.Last >= pos {
 		return true
 	}
-	s.Last, s.Num = pos, s.Num+u.weight()
+	s.Last, s.Num = pos, s.Num+u.Weight()
 	t.wheel.Put(s)
 	return true
 }
@@ -522,13 +522,14 @@ func (t *Timer) dropBeyond() error {
 
 // Clip drops the units of messages that lie behind the end of the commit log, for whoever truncates it. The timer topic is
 // then taken up again from where it ends.
-func (t *Timer) Clip(logEnd, queueMax int64) error {
+func (t *Timer) Clip(logEnd, queueMax, nowMs int64) error {
 	t.flushing.Lock()
 	defer t.flushing.Unlock()
 	t.mu.Lock()
 	err := t.clip(logEnd)
 	if err == nil {
 		t.offset, t.need, t.changed = min(t.offset, queueMax), min(t.need, logEnd), true
+		_, err = t.recount(nowMs)
 	}
 	t.mu.Unlock()
 	if err != nil {
@@ -557,7 +558,7 @@ func (t *Timer) clip(logEnd int64) error {
 			if u.Prev == NoPos {
 				t.wheel.Erase(tick)
 			} else {
-				s.Last, s.Num = u.Prev, s.Num-u.weight()
+				s.Last, s.Num = u.Prev, s.Num-u.Weight()
 				t.wheel.Put(s)
 			}
 		}

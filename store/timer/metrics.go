@@ -70,6 +70,26 @@ func (x *metrics) add(topic string, by, nowMs int64) {
 	x.version++
 }
 
+// set replaces the counts by others. A topic that nothing waits for keeps its place with 0, as after its last delivery, unless it
+// is deleted.
+func (x *metrics) set(counts map[string]int64, nowMs int64) {
+	for topic, e := range x.m.Topics {
+		x.add(topic, counts[topic]-e.Count, nowMs)
+		delete(counts, topic)
+	}
+	for topic, n := range counts {
+		x.add(topic, n, nowMs)
+	}
+}
+
+// sum is the count of all topics together.
+func (x *metrics) sum() (n int64) {
+	for _, e := range x.m.Topics {
+		n += e.Count
+	}
+	return n
+}
+
 // shown is a copy to be told to others.
 func (x *metrics) shown() Metrics {
 	m := x.m

@@ -40,17 +40,21 @@ func (t *Timer) Refind(d *DueSlot, nowMs int64) (found int, err error) {
 	low := t.queueMin
 	t.mu.Unlock()
 	found, err = t.refill(low, to, d.Time, kept, nowMs)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil { // what the slot held and nobody found does not wait any more
+		t.damaged, t.changed = true, true
+		_, err = t.recount(nowMs)
+	}
 	if err != nil && s != (Slot{}) {
-		t.mu.Lock()
 		t.wheel.Put(s)
-		t.mu.Unlock()
 	}
 	return found, err
 }
 
 // refill puts the messages of the timer topic between two offsets back that are to come in slots from fromMs on (or are in
 // also) and are in no slot that waits. A record that was put into the topic again, since it rolled, stands for the one
-// before it. Messages that are counted already are not counted again.
+// before it. What it puts back is counted; whoever calls it makes the counts anew.
 func (t *Timer) refill(from, to, fromMs int64, also map[int64]bool, nowMs int64) (found int, err error) {
 	waiting, err := t.waitingPhys()
 	if err != nil {
@@ -77,9 +81,6 @@ func (t *Timer) refill(from, to, fromMs int64, also map[int64]bool, nowMs int64)
 		return 0, fmt.Errorf("cannot fill timer wheel from its topic: %w", err)
 	}
 	order := slices.Sorted(maps.Keys(missing))
-	t.mu.Lock()
-	counts := t.metrics.counts()
-	t.mu.Unlock()
 	for chunk := range slices.Chunk(order, refillBatch) {
 		items := make([]Item, 0, len(chunk))
 		for _, phys := range chunk {
@@ -90,9 +91,6 @@ func (t *Timer) refill(from, to, fromMs int64, also map[int64]bool, nowMs int64)
 		}
 		found += len(items)
 	}
-	t.mu.Lock()
-	t.metrics.setCounts(counts)
-	t.mu.Unlock()
 	return found, nil
 }
 
@@ -101,15 +99,16 @@ func (t *Timer) waitingPhys() ([]int64, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []int64
-	err := t.eachWaiting(func(_ int64, u *Unit) { out = append(out, u.Phys) })
+	err := t.eachWaiting(t.log.min(), func(_ int64, u *Unit) { out = append(out, u.Phys) })
 	slices.Sort(out)
 	return slices.Compact(out), err
 }
 
-// eachWaiting calls f with the units of all slots that wait, in the order of the log, over places that hold no unit.
-func (t *Timer) eachWaiting(f func(pos int64, u *Unit)) error {
+// eachWaiting calls f with the units from a position on of all slots that wait, in the order of the log, over places that hold no
+// unit.
+func (t *Timer) eachWaiting(from int64, f func(pos int64, u *Unit)) error {
 	l, r := t.log, t.cfg.Rules
-	for from := l.min(); from < l.end; {
+	for from < l.end {
 		end, err := l.scan(from, l.end, func(pos int64, u Unit) bool {
 			tick := r.Tick(u.Time())
 			if s, ok := t.wheel.Slot(tick); ok && tick >= r.Tick(t.read) && pos <= s.Last && pos >= s.First {
@@ -126,7 +125,7 @@ func (t *Timer) eachWaiting(f func(pos int64, u *Unit)) error {
 }
 
 // repair puts right what the files lack, at the end of load: messages that the topic holds and no slot does, and the counts of
-// messages when their file could not be used.
+// messages, unless they are those of an orderly end that the wheel agrees with.
 func (t *Timer) repair(o Origin) error {
 	if t.damaged && t.each != nil {
 		n, err := t.refill(o.QueueMin, t.offset, t.read, nil, o.NowMs)
@@ -135,43 +134,81 @@ func (t *Timer) repair(o Origin) error {
 		}
 		t.find("the timer topic was read from %d on for messages that wheel and log had lost; %d were put back", o.QueueMin, n)
 	}
-	if !t.uncounted {
+	if t.rest != nil && !t.damaged && !t.uncounted && t.slotPos == NoPos && t.metrics.sum() == t.wheel.Num() {
 		return nil
 	}
+	nameless, err := t.recount(o.NowMs)
+	if err == nil && (t.uncounted || nameless > 0) {
+		t.find("the counts of waiting messages were made anew from the timer log; %d messages are of topics that are not known", nameless)
+	}
+	return err
+}
+
+// recount makes the counts of messages from the slots that wait. Those of topics that nobody knows are in none of them.
+func (t *Timer) recount(nowMs int64) (nameless int64, err error) {
 	byHash := map[int32]int64{}
 	read := t.cfg.Rules.Tick(t.read)
-	err := t.eachWaiting(func(pos int64, u *Unit) {
-		if t.cfg.Rules.Tick(u.Time()) != read || pos > t.slotPos {
-			byHash[u.TopicHash] += int64(u.weight())
+	err = t.eachWaiting(t.firstWaiting(), func(pos int64, u *Unit) {
+		// A cancellation counts until the whole slot is passed.
+		if t.cfg.Rules.Tick(u.Time()) != read || pos > t.slotPos || u.Cancels() {
+			byHash[u.TopicHash] += int64(u.Weight())
 		}
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	t.recount(byHash, o)
-	return nil
+	byName := make(map[string]int64, len(byHash))
+	for hash, n := range byHash {
+		if name := t.topicOf(hash); name != "" {
+			byName[name] += n
+		} else {
+			nameless += n
+		}
+	}
+	t.metrics.set(byName, nowMs)
+	return nameless, nil
 }
 
-// recount sets the counts of messages by the hashes of their topics.
-func (t *Timer) recount(byHash map[int32]int64, o Origin) {
-	names := map[int32]string{}
-	for topic := range t.metrics.m.Topics {
-		names[message.JavaHash([]byte(topic))] = topic
-	}
-	t.metrics.m.Topics = nil
-	nameless := int64(0)
-	for hash, n := range byHash {
-		name, ok := names[hash]
-		if !ok && o.TopicOf != nil {
-			name, ok = o.TopicOf(hash)
-		}
-		if !ok {
-			nameless += n
+// firstWaiting is the position of the oldest unit of the slots that wait; the beginning of the log when slots may be wrong.
+func (t *Timer) firstWaiting() int64 {
+	from := t.log.end
+	for _, p := range t.wheel.pages {
+		if p == nil || p.waiting == [2]uint64{} {
 			continue
 		}
-		t.metrics.add(name, n, o.NowMs)
+		for i := range pageSlots {
+			if word, mask := bit(i); p.waiting[word]&mask != 0 {
+				s := p.slot(i)
+				from = min(from, s.First)
+			}
+		}
 	}
-	t.find("the counts of waiting messages were made anew from the timer log; %d messages are of topics that are not known", nameless)
+	if t.damaged || from < t.log.min() || !t.log.size.aligned(from) {
+		return t.log.min()
+	}
+	return from
+}
+
+// topicOf is the name of the topic with a Java hash, "" when nobody knows it.
+func (t *Timer) topicOf(hash int32) string {
+	if t.names != nil {
+		if name, ok := t.names(hash); ok {
+			return name
+		}
+	}
+	for topic := range t.metrics.m.Topics { // one that is deleted
+		if message.JavaHash([]byte(topic)) == hash {
+			return topic
+		}
+	}
+	return ""
+}
+
+// TopicOf is the name of the topic of a unit, for who cannot read its message; "" when nobody knows it.
+func (t *Timer) TopicOf(u *Unit) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.topicOf(u.TopicHash)
 }
 
 // loadMetrics reads the counts. A file that cannot be used is put aside: it holds nothing that the log does not tell.
@@ -188,10 +225,3 @@ func (t *Timer) loadMetrics() error {
 	return err
 }
 
-// counts is a copy of the counts of the topics.
-func (x *metrics) counts() map[string]Metric { return maps.Clone(x.m.Topics) }
-
-func (x *metrics) setCounts(c map[string]Metric) {
-	x.m.Topics = c
-	x.version++
-}

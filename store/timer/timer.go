@@ -94,6 +94,7 @@ type Timer struct {
 	found    []string
 
 	each      func(from, to int64, f func(Kept) error) error
+	names     func(hash int32) (string, bool)
 	queueMin  int64 // of the topic at the start
 	damaged   bool  // units or slots that were durable are gone
 	uncounted bool  // the metrics could not be used
@@ -228,7 +229,7 @@ func (b *batch) add(atMs int64, u Unit) error {
 	} else {
 		s = Slot{Tick: tick, First: pos}
 	}
-	s.Last, s.Num = pos, s.Num+u.weight()
+	s.Last, s.Num = pos, s.Num+u.Weight()
 	t.wheel.Put(s)
 	t.buf = u.Append(t.buf)
 	t.log.end = pos + UnitSize

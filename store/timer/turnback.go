@@ -65,7 +65,7 @@ func (t *Timer) cutPartial(nowMs int64) error {
 		}
 		switch {
 		case pos > t.slotPos:
-			first, rest = pos, rest+int64(u.weight())
+			first, rest = pos, rest+int64(u.Weight())
 		case u.Cancels():
 			cancels = append(cancels, u)
 		}
@@ -81,7 +81,7 @@ func (t *Timer) cutPartial(nowMs int64) error {
 		if err := b.add(t.read, Unit{Magic: u.Magic, Phys: u.Phys, Size: u.Size, TopicHash: u.TopicHash, Reserved: u.Reserved}); err != nil {
 			return b.fail(err)
 		}
-		rest += int64(u.weight())
+		rest += int64(u.Weight())
 	}
 	if err := b.end(); err != nil {
 		return b.fail(err)

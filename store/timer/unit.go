@@ -49,8 +49,8 @@ func (u *Unit) Rolls() bool { return u.Magic&MagicRoll != 0 }
 // Cancels reports whether the unit cancels others of its slot, which it does in its last slot only.
 func (u *Unit) Cancels() bool { return u.Magic&MagicDelete != 0 && u.Magic&MagicRoll == 0 }
 
-// weight is what the unit adds to the number of its slot.
-func (u *Unit) weight() int32 {
+// Weight is what the unit adds to the number of its slot and to the count of its topic.
+func (u *Unit) Weight() int32 {
 	if u.Magic&MagicDelete != 0 {
 		return -1
 	}
