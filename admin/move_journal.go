@@ -147,7 +147,18 @@ func (j *moveJournal) Renew(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("cannot take the lease of plan %s: %w", j.plan, b.fail(err))
 	}
-	return len(resp.LockOKMQSet) > 0, nil
+	if len(resp.LockOKMQSet) > 0 {
+		return true, nil
+	}
+	if now, err := j.c.topicNow(ctx, b, TopicMoves); err != nil || now != nil {
+		return false, err
+	}
+	// Somebody deleted the journal: mqx's broker locks no queue that is not there.
+	if err := j.create(ctx); err != nil {
+		return false, err
+	}
+	resp, err = j.lock(ctx, b)
+	return err == nil && len(resp.LockOKMQSet) > 0, err
 }
 
 func (j *moveJournal) lock(ctx context.Context, b Broker) (*remoting.LockBatchResponseBody, error) {
@@ -202,19 +213,20 @@ func (j *moveJournal) release(ctx context.Context) error {
 }
 
 // Read returns the entries of the plan from an offset on.
-func (j *moveJournal) Read(ctx context.Context, from int64) ([]move.Entry, int64, error) {
+func (j *moveJournal) Read(ctx context.Context, from int64) ([]move.Entry, move.Span, error) {
 	b, err := j.master(ctx)
 	if err != nil {
-		return nil, from, err
+		return nil, move.Span{}, err
 	}
-	all, next, err := j.c.readMoves(ctx, b, from)
+	all, span, err := j.c.readMoves(ctx, b, from)
 	if err != nil {
-		return nil, from, fmt.Errorf("cannot read the journal: %w", b.fail(err))
+		return nil, move.Span{}, fmt.Errorf("cannot read the journal: %w", b.fail(err))
 	}
-	return slices.DeleteFunc(all, func(e move.Entry) bool { return e.Plan != j.plan }), next, nil
+	return slices.DeleteFunc(all, func(e move.Entry) bool { return e.Plan != j.plan }), span, nil
 }
 
-// Append adds an entry, and keeps a copy of a state on this machine.
+// Append adds an entry, and keeps a copy of a state on this machine: before, so that the copy is
+// never behind a journal whose answer was lost. What a state says was done when it is written.
 func (j *moveJournal) Append(ctx context.Context, e *move.Entry) error {
 	body := []byte(e.Request)
 	tag := "request"
@@ -223,6 +235,11 @@ func (j *moveJournal) Append(ctx context.Context, e *move.Entry) error {
 		var err error
 		if body, err = e.State.Encode(); err != nil {
 			return err
+		}
+	}
+	if e.State != nil && j.file != "" {
+		if err := vfs.WriteFileDurable(j.fs, j.file, body); err != nil {
+			return fmt.Errorf("cannot write the copy of the journal %q: %w", j.file, err)
 		}
 	}
 	m := &message.Message{Topic: TopicMoves, Body: body}
@@ -234,15 +251,10 @@ func (j *moveJournal) Append(ctx context.Context, e *move.Entry) error {
 		}
 	}
 	res, err := j.producer.Send(ctx, m, client.SendOptions{HasQueue: true, Broker: j.host})
-	if err != nil {
-		return fmt.Errorf("cannot write the journal: %w", err)
+	if err != nil { // its topic may have been deleted: the next attempt finds it again
+		return fmt.Errorf("cannot write the journal: %w", errors.Join(err, j.create(ctx)))
 	}
 	e.Offset = res.QueueOffset
-	if e.State != nil && j.file != "" {
-		if err := vfs.WriteFileDurable(j.fs, j.file, body); err != nil {
-			return fmt.Errorf("cannot write the copy of the journal %q: %w", j.file, err)
-		}
-	}
 	return nil
 }
 
@@ -250,23 +262,27 @@ func (j *moveJournal) Append(ctx context.Context, e *move.Entry) error {
 // that is needed, and every plan writes one twice a day.
 const maxMoveRecords = 50_000
 
-// readMoves reads the journal on a broker from an offset on.
-func (c *Client) readMoves(ctx context.Context, b Broker, from int64) (out []move.Entry, next int64, err error) {
+// readMoves reads the journal on a broker from an offset on. One that ends before it was deleted
+// and begun anew, and is read whole.
+func (c *Client) readMoves(ctx context.Context, b Broker, from int64) (out []move.Entry, span move.Span, err error) {
 	ranges, err := c.rangesOn(ctx, b, TopicMoves)
 	if err != nil {
-		return nil, from, err
+		return nil, span, err
 	}
 	r := ranges[0]
-	next = max(from, r.Min, r.Max-maxMoveRecords)
+	if from > r.Max {
+		from = 0
+	}
+	next := max(from, r.Min, r.Max-maxMoveRecords)
 	for next < r.Max {
 		ms, after, err := c.pullAt(ctx, b, TopicMoves, 0, next)
 		if err != nil {
-			return nil, from, err
+			return nil, span, err
 		}
 		for i := range ms {
 			e, err := moveEntry(&ms[i])
 			if err != nil {
-				return nil, from, err
+				return nil, span, err
 			}
 			out = append(out, *e)
 		}
@@ -275,7 +291,7 @@ func (c *Client) readMoves(ctx context.Context, b Broker, from int64) (out []mov
 		}
 		next = after
 	}
-	return out, next, nil
+	return out, move.Span{First: r.Min, Next: next}, nil
 }
 
 func moveEntry(m *message.Received) (*move.Entry, error) {
@@ -344,8 +360,8 @@ func (c *Client) Moves(ctx context.Context) ([]Moved, []TargetError, error) {
 	return out, errs, nil
 }
 
-// localState reads the copy of a plan on this machine.
-func localState(fsys vfs.FS, file string) (*move.State, error) {
+// MoveCopy reads the copy of a plan on this machine; move.ErrNoPlan when there is none.
+func MoveCopy(fsys vfs.FS, file string) (*move.State, error) {
 	b, err := vfs.ReadFile(fsys, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, move.ErrNoPlan

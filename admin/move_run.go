@@ -356,7 +356,7 @@ func (c *Client) OpenMove(ctx context.Context, plan string, o MoveOptions) (*Mov
 	err = r.Load(ctx)
 	if errors.Is(err, move.ErrNoPlan) && o.File != "" {
 		var st *move.State
-		if st, err = localState(o.FS, o.File); err == nil {
+		if st, err = MoveCopy(o.FS, o.File); err == nil {
 			if st.ID != plan {
 				err = fmt.Errorf("the copy %q is of plan %s", o.File, st.ID)
 			} else {

@@ -16,6 +16,7 @@ import (
 	"mqx/admin"
 	"mqx/admin/move"
 	"mqx/internal/render"
+	"mqx/internal/vfs"
 )
 
 var moveSchema = render.Schema{Kind: "MoveList", Name: "id", Fields: []render.Field{
@@ -168,7 +169,7 @@ func (a *app) carryOut(ctx context.Context, run *admin.MoveRun, until move.Phase
 	case d.Refused:
 		return failf(ExitCheckFailed, "cannot begin: %s", strings.Join(d.Waiting, "; ")).because("nothing was changed").try("mend that, and start anew")
 	case run.State().Stopped != "":
-		return failf(ExitCheckFailed, "%s", run.State().Stopped).because("nothing more is done until somebody has looked").try("mqx admin queue migrate resume %s --yes, or rollback", run.State().ID)
+		return failf(ExitCheckFailed, "%s", run.State().Stopped).because("nothing more is done until somebody has looked").try("%s resume %s --yes, or rollback", moveCommand(run.State().ID), run.State().ID)
 	}
 	return nil
 }
@@ -212,19 +213,31 @@ func moveRow(w *render.Writer, st *move.State, written any) error {
 	return w.Row(st.ID, string(st.Spec.Kind), st.Spec.Name, string(st.Phase), st.Paused, orUnknown(st.Stopped), written, orUnknown(st.Owner))
 }
 
+// moveCommand is the command that carries a plan out.
+func moveCommand(plan string) string {
+	kind, _, _ := strings.Cut(plan, "-")
+	for _, v := range []moveVerb{drainVerb, resizeVerb, retireVerb} {
+		if string(v.kind) == kind {
+			return v.command
+		}
+	}
+	return migrateVerb.command
+}
+
 // moveFailure says what can be done about what keeps a plan from going on.
 func moveFailure(err error) error {
 	var owned *move.OwnedError
 	var overlap *admin.OverlapError
+	gone, noPlan := errors.AsType[*admin.NotFoundError](err)
 	switch {
 	case errors.As(err, &owned):
-		return failf(ExitFailed, "%w", err).because("one at a time carries a plan out; a lease ends a minute after its owner did").try("mqx admin queue migrate status %s, or the same command in a minute", owned.Plan)
+		return failf(ExitFailed, "%w", err).because("one at a time carries a plan out; a lease ends a minute after its owner did").try("%s status %s, or the same command in a minute", moveCommand(owned.Plan), owned.Plan)
 	case errors.As(err, &overlap):
-		return failf(ExitFailed, "%w", err).because("two plans must not touch the same").try("mqx admin queue migrate resume %s --yes, or rollback", overlap.Other.ID)
+		return failf(ExitFailed, "%w", err).because("two plans must not touch the same").try("%s resume %s --yes, or rollback", moveCommand(overlap.Other.ID), overlap.Other.ID)
 	case errors.Is(err, move.ErrRemaps):
 		return failf(ExitCheckFailed, "%w", err).because("nothing was changed").try("--remap-keys, if that is what you want")
-	case errors.Is(err, move.ErrNoPlan):
-		return failf(ExitNotFound, "%w", err).try("mqx admin queue migrate status")
+	case errors.Is(err, move.ErrNoPlan), noPlan && gone.Kind == "plan":
+		return failf(ExitNotFound, "%w", err).because("neither the cluster nor this machine has it").try("mqx admin queue migrate status, or --journal FILE with the copy of the machine that began it")
 	case errors.Is(err, move.ErrTooLate), errors.Is(err, move.ErrOrderedSealed):
 		return failf(ExitCheckFailed, "%w", err)
 	}
@@ -263,7 +276,46 @@ func (a *app) findMove(c *cobra.Command, o *moveOptions, v moveVerb, word string
 	ctx, cancel := a.deadline(c, true)
 	defer cancel()
 	plan, err := client.FindMove(ctx, v.kind, word)
-	return plan, a.withTimeout(ctx, err)
+	if _, gone := errors.AsType[*admin.NotFoundError](err); gone {
+		if st, copyErr := o.copyOf(a, v.kind, word); copyErr != nil || st != nil {
+			if copyErr != nil {
+				return "", moveFailure(copyErr)
+			}
+			return st.ID, nil
+		}
+	}
+	return plan, moveFailure(a.withTimeout(ctx, err))
+}
+
+// copyOf is the plan that this machine keeps a copy of: the one of --journal, else the newest of the
+// state directory that is for a topic or broker and has not ended. nil: there is none.
+func (o *moveOptions) copyOf(a *app, kind move.Kind, word string) (*move.State, error) {
+	if o.journal != "" {
+		st, err := admin.MoveCopy(vfs.OS, o.journal)
+		if err == nil && st.Spec.Name != word {
+			err = usagef("the copy %q is of plan %s, not of one for %s", o.journal, st.ID, word)
+		}
+		return st, err
+	}
+	file, err := o.file(a, "")
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(file), string(kind)+"-*.json"))
+	if err != nil {
+		return nil, err
+	}
+	var newest *move.State
+	for _, f := range files {
+		st, err := admin.MoveCopy(vfs.OS, f)
+		if err != nil {
+			return nil, err
+		}
+		if st.Spec.Kind == kind && st.Spec.Name == word && !st.Phase.Ended() && (newest == nil || st.Since.After(newest.Since)) {
+			newest = st
+		}
+	}
+	return newest, nil
 }
 
 func completeMoves(a *app, t *targetFlags) cobra.CompletionFunc {
@@ -328,6 +380,15 @@ func (a *app) takeOver(c *cobra.Command, o *moveOptions, plan string, destructiv
 			}
 		case !gone:
 			return nil, err
+		default:
+			if st, err = admin.MoveCopy(vfs.OS, file); err != nil {
+				return nil, err
+			}
+			a.warn("the cluster has lost plan %s: it goes on from the copy %s, at %s", plan, file, st.Phase)
+			name = st.Spec.Name
+			if err := check(st); err != nil {
+				return nil, err
+			}
 		}
 		if err := a.agree(&o.target, &o.safety, act{name: name, destructive: destructive}); err != nil {
 			return nil, err

@@ -41,11 +41,15 @@ type Entry struct {
 type Journal interface {
 	// Renew takes the lease or keeps it. false: somebody else has it.
 	Renew(ctx context.Context) (bool, error)
-	// Read returns the entries of the plan from an offset on and the offset behind the end.
-	Read(ctx context.Context, from int64) (entries []Entry, next int64, err error)
-	// Append adds an entry at the end.
+	// Read returns the entries of the plan from an offset on. A journal that ends before that
+	// offset was begun anew: all of it is read.
+	Read(ctx context.Context, from int64) (entries []Entry, span Span, err error)
+	// Append adds an entry at the end and sets its offset.
 	Append(ctx context.Context, e *Entry) error
 }
+
+// Span is the first offset that a journal still has and the one behind its end.
+type Span struct{ First, Next int64 }
 
 // Cluster is what a plan is carried out on.
 type Cluster interface {
@@ -98,6 +102,7 @@ type Runner struct {
 	st         State
 	loaded     bool
 	next       int64 // journal offset that was read up to
+	at         int64 // journal offset of the newest state; somebody may have deleted it
 	recorded   time.Time
 	doubtful   bool // the journal did not answer: its broker may have forgotten the lease
 	quietUntil time.Time
@@ -115,17 +120,17 @@ func (r *Runner) Begin(ctx context.Context, st *State) error {
 	if err := r.own(ctx); err != nil {
 		return err
 	}
-	_, next, err := r.Journal.Read(ctx, 0)
+	_, span, err := r.Journal.Read(ctx, 0)
 	if err != nil {
 		return err
 	}
-	r.st, r.next, r.loaded = st.Clone(), next, true
+	r.st, r.next, r.loaded = st.Clone(), span.Next, true
 	return r.record(ctx, r.st.Clone())
 }
 
 // Load finds the newest state of the plan and applies the requests behind it.
 func (r *Runner) Load(ctx context.Context) error {
-	entries, next, err := r.Journal.Read(ctx, 0)
+	entries, span, err := r.Journal.Read(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -133,7 +138,12 @@ func (r *Runner) Load(ctx context.Context) error {
 	if found == nil {
 		return ErrNoPlan
 	}
-	r.st, r.next, r.loaded = *found, next, true
+	r.st, r.next, r.loaded = *found, span.Next, true
+	for i := range entries {
+		if entries[i].State != nil {
+			r.at = entries[i].Offset
+		}
+	}
 	r.recorded = r.Now()
 	return nil
 }
@@ -196,7 +206,7 @@ func (r *Runner) own(ctx context.Context) error {
 
 // catchUp reads what was written since. Another owner's state ends this run.
 func (r *Runner) catchUp(ctx context.Context) (news bool, err error) {
-	entries, next, err := r.Journal.Read(ctx, r.next)
+	entries, span, err := r.Journal.Read(ctx, r.next)
 	if err != nil {
 		r.doubtful = true
 		return false, err
@@ -210,21 +220,25 @@ func (r *Runner) catchUp(ctx context.Context) (news bool, err error) {
 		case e.By != r.Owner:
 			return false, &OwnedError{Plan: r.Plan, By: e.By}
 		case e.State.Seq > r.st.Seq: // an append of ours that was not answered
-			r.st, news = e.State.Clone(), true
+			r.st, r.at, news = e.State.Clone(), e.Offset, true
 		}
 	}
-	r.next = max(r.next, next)
+	if r.at < span.First || span.Next < r.next {
+		r.recorded = time.Time{} // the record is gone: it is written again with the next step
+	}
+	r.next = span.Next
 	return news, nil
 }
 
 // record appends a state; only then it counts.
 func (r *Runner) record(ctx context.Context, st State) error {
 	st.Seq, st.Owner, st.Rests = r.st.Seq+1, r.Owner, r.next
-	if err := r.Journal.Append(ctx, &Entry{Plan: r.Plan, By: r.Owner, At: r.Now(), State: &st}); err != nil {
+	e := &Entry{Plan: r.Plan, By: r.Owner, At: r.Now(), State: &st}
+	if err := r.Journal.Append(ctx, e); err != nil {
 		r.doubtful = true
 		return err
 	}
-	r.st, r.recorded = st, r.Now()
+	r.st, r.at, r.recorded = st, e.Offset, r.Now()
 	return nil
 }
 

@@ -242,7 +242,11 @@ func (r *simRun) start(st *State) error {
 func (r *simRun) again() *Runner {
 	for range 1000 {
 		n := r.newRunner()
-		if untilKilled(func() error { return n.Load(r.t.Context()) }) == nil {
+		err := untilKilled(func() error { return n.Load(r.t.Context()) })
+		if errors.Is(err, ErrNoPlan) { // the copy of the machine is left
+			err = untilKilled(func() error { return n.Begin(r.t.Context(), r.w.copied) })
+		}
+		if err == nil {
 			return n
 		}
 		r.w.tick(time.Second)
@@ -343,7 +347,7 @@ func samePrefix(a, b string) bool {
 
 func (r *simRun) request(what Request) {
 	if !r.w.now.Before(r.w.hostUp) {
-		r.w.log = append(r.w.log, Entry{Offset: int64(len(r.w.log)), Plan: "p", By: "other", At: r.w.now, Request: what})
+		r.w.log = append(r.w.log, Entry{Offset: r.w.first + int64(len(r.w.log)), Plan: "p", By: "other", At: r.w.now, Request: what})
 	}
 }
 
@@ -374,6 +378,10 @@ func (r *simRun) disturb() {
 		}
 	case 4: // somebody pauses, and another goes on
 		r.request(Pause)
+	case 6: // the journal is deleted
+		if w.copied != nil {
+			w.vanish(w.rnd.IntN(2) == 0)
+		}
 	case 5: // a second operator tries; while the first lives he must be refused
 		r.secondOwner()
 	}

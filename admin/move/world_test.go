@@ -27,6 +27,8 @@ type world struct {
 	late    bool // producers may ask for routes later than they should
 	lease   simLease
 	log     []Entry
+	first   int64     // offset of its first entry
+	copied  *State    // what a machine of an owner keeps of the newest state
 	hostUp  time.Time // the broker of the journal answers again from then on
 }
 
@@ -540,16 +542,26 @@ func (c *simCluster) Renew(context.Context) (bool, error) {
 	return true, nil
 }
 
-func (c *simCluster) Read(_ context.Context, from int64) ([]Entry, int64, error) {
+func (c *simCluster) Read(_ context.Context, from int64) ([]Entry, Span, error) {
 	c.stroke()
-	if c.w.now.Before(c.w.hostUp) {
-		return nil, 0, errAway
+	w := c.w
+	if w.now.Before(w.hostUp) {
+		return nil, Span{}, errAway
 	}
-	var out []Entry
-	for i := from; i < int64(len(c.w.log)); i++ {
-		out = append(out, c.w.log[i])
+	span := Span{w.first, w.first + int64(len(w.log))}
+	if from < w.first || from > span.Next {
+		from = w.first
 	}
-	return out, int64(len(c.w.log)), nil
+	return slices.Clone(w.log[from-w.first:]), span, nil
+}
+
+// vanish takes the journal away: by retention, or with its topic, which begins anew.
+func (w *world) vanish(topic bool) {
+	w.first += int64(len(w.log))
+	if topic {
+		w.first = 0
+	}
+	w.log = nil
 }
 
 func (c *simCluster) Append(_ context.Context, e *Entry) error {
@@ -558,7 +570,7 @@ func (c *simCluster) Append(_ context.Context, e *Entry) error {
 			return errAway
 		}
 		stored := *e
-		stored.Offset = int64(len(c.w.log))
+		stored.Offset = c.w.first + int64(len(c.w.log))
 		if e.State != nil {
 			b, err := e.State.Encode()
 			if err != nil {
@@ -568,10 +580,14 @@ func (c *simCluster) Append(_ context.Context, e *Entry) error {
 				return err
 			}
 		}
+		if stored.State != nil {
+			c.w.copied = stored.State
+		}
 		c.w.log = append(c.w.log, stored)
 		if c.w.rnd.IntN(30) == 0 {
 			return errAway // stored, and the answer is lost
 		}
+		e.Offset = stored.Offset
 		return nil
 	})
 }
