@@ -74,6 +74,7 @@ type Broker struct {
 	ids            *message.IDGenerator
 	delayLevels    delay.Levels
 	delays         *delayService
+	ha             replication
 	timers         *timerService
 
 	stats                  *stats.Set
@@ -222,6 +223,9 @@ func (b *Broker) Run(ctx context.Context) error {
 	serving := b.startWork(workerCtx)
 	err := b.listen(ctx)
 	if err == nil {
+		err = b.startReplication(ctx, workerCtx, &workers)
+	}
+	if err == nil {
 		b.register(ctx)
 		close(b.ready)
 		select {
@@ -238,7 +242,7 @@ func (b *Broker) open(ctx context.Context) error {
 	cfg := b.cfg()
 	sc := cfg.Store
 	sc.FS, sc.Clock, sc.Logger, sc.OnArrive, sc.Together = b.fsys, b.clock, b.log, b.arrived, b.flushed.Do
-	sc.BitMaps, sc.BatchTopic = bitMaps{b}, b.batchQueues()
+	sc.BitMaps, sc.BatchTopic, sc.Replicas = bitMaps{b}, b.batchQueues(), &b.ha
 	b.limits = server.NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
 	queues, logs := openFiles(b.limits.Rest())
 	sc.MaxOpenFiles, sc.MaxOpenLogFiles = cmp.Or(sc.MaxOpenFiles, queues), cmp.Or(sc.MaxOpenLogFiles, logs)
@@ -247,6 +251,7 @@ func (b *Broker) open(ctx context.Context) error {
 		return err
 	}
 	b.store = st
+	b.openReplication(st)
 	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }, func() error { return b.timers.open(st) }, b.transactions.Load} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())

@@ -41,6 +41,7 @@ type Config struct {
 	Pop
 	Timers
 	Metrics
+	Replication
 	Naming
 	Outgoing
 	TLS TLS
@@ -341,7 +342,7 @@ func DefaultConfig() Config {
 		},
 		Filters: Filters{ExpectFilterGroups: 32, BloomErrorPercent: 20, FilterDataKept: 24 * time.Hour},
 		Pop:     defaultPop(),
-		Metrics: defaultMetrics(),
+		Metrics: defaultMetrics(), Replication: defaultReplication(),
 		Timers: Timers{
 			TimerWheel: true, TimerLogFileBytes: 100 << 20, TimerPrecisionMs: 1000, TimerRollWindow: 172_800,
 			TimerMaxDelay: 259_200 * time.Second, TimerCongest: math.MaxInt32, TimerFlushEvery: time.Second,
@@ -388,7 +389,7 @@ func (c *Config) Validate() error {
 	if err := c.Pop.validate(); err != nil {
 		errs = append(errs, err)
 	}
-	for _, p := range append(append(c.positives(), c.Pop.positives()...), bound{"metricsOtelCardinalityLimit", int64(c.MetricsMaxSeries), 1}) {
+	for _, p := range append(append(append(c.positives(), c.Pop.positives()...), c.Replication.positives()...), bound{"metricsOtelCardinalityLimit", int64(c.MetricsMaxSeries), 1}) {
 		if p.value < p.least {
 			bad(p.key, "must be at least %d, got %d", p.least, p.value)
 		}

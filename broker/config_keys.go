@@ -52,7 +52,7 @@ var noEffectReasons = map[string]string{
 	"dledger":      "the DLedger commit log is not served",
 	"flow":         "requests take another path here and need no such setting",
 	"graceful":     "requests in flight are always answered at a stop; GO_AWAY is not sent",
-	"ha":           "replication is not served yet",
+	"ha":           "this part of replication is not served yet",
 	"inline":       "does not apply: these requests are answered on the event loops",
 	"compensation": "subscriptions that only pull requests carry are not kept",
 	"jvm":          "concerns the Java process",
@@ -92,8 +92,6 @@ func notDefault(v string) bool { v = strings.TrimSpace(v); return v != "" && v !
 // refusals is the list. Each row has a test.
 var refusals = props.Refusals{
 	{Key: "brokerRole", Promises: isSlave, Why: "replicas are not served yet: this broker would copy nothing and be a second master of its name, with id 0"},
-	{Key: "totalReplicas", Promises: aboveOne, Why: "replication is not served yet: there would be one copy"},
-	{Key: "inSyncReplicas", Promises: aboveOne, Why: "replication is not served yet: messages would be acknowledged with one copy"},
 	{Key: "minInSyncReplicas", Promises: aboveOne, Why: "replication is not served yet: messages would be acknowledged with one copy"},
 	{Key: "allAckInSyncStateSet", Promises: props.IsTrue, Why: "replication is not served yet: messages would be acknowledged with one copy"},
 	{Key: "duplicationEnable", Promises: props.IsTrue, Why: "duplication between masters is not served"},

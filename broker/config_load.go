@@ -113,8 +113,8 @@ func UnsupportedKeys() []string { return append(refusals.Keys(), staticTopicsKey
 // with their line, keys without effect and why, unsupported keys let through.
 func (c *Config) Warnings() []string {
 	out := slices.Clone(c.loaded.Warnings)
-	if c.BrokerRole == "SYNC_MASTER" {
-		out = append(out, "warning: brokerRole=SYNC_MASTER waits for no replica: replication is not served yet")
+	if c.BrokerRole == "SYNC_MASTER" && c.copies() == 0 {
+		out = append(out, "warning: brokerRole=SYNC_MASTER with inSyncReplicas=1 waits for no slave; set inSyncReplicas=2 to acknowledge what one has")
 	}
 	return append(out, c.loaded.Remarks...)
 }

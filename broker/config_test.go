@@ -92,8 +92,6 @@ func TestDefaultsAreApaches(t *testing.T) {
 // start and one that does not.
 var refusedValues = map[string][2]string{
 	"brokerRole":                    {"SLAVE", "SYNC_MASTER"},
-	"totalReplicas":                 {"2", "1"},
-	"inSyncReplicas":                {"2", "1"},
 	"minInSyncReplicas":             {"2", "1"},
 	"allAckInSyncStateSet":          {"true", "false"},
 	"duplicationEnable":             {"true", "false"},

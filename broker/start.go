@@ -50,12 +50,23 @@ func (b *Broker) setPort(port int) {
 	if ha <= 0 {
 		ha = port + 1
 	}
-	ip2 := strings.Trim(cfg.BrokerIP2, "[]")
+	at.haAddr = b.haAddress(&at, ha)
+	b.endpoint.Store(&at)
+}
+
+// setHAPort completes the address of the replication port.
+func (b *Broker) setHAPort(port int) {
+	at := *b.at()
+	at.haAddr = b.haAddress(&at, port)
+	b.endpoint.Store(&at)
+}
+
+func (b *Broker) haAddress(at *endpoint, port int) string {
+	ip2 := strings.Trim(b.cfg().BrokerIP2, "[]")
 	if ip2 == "" {
 		ip2 = at.IP
 	}
-	at.haAddr = net.JoinHostPort(ip2, strconv.Itoa(ha))
-	b.endpoint.Store(&at)
+	return net.JoinHostPort(ip2, strconv.Itoa(port))
 }
 
 // loadTopics loads the topics. Where only the backup was left, those that came

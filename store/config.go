@@ -46,6 +46,8 @@ type Config struct {
 	BatchTopic func(topic string) bool
 	// BitMaps computes what extension units say of a message, with EnableConsumeQueueExt. Nil means nothing.
 	BitMaps BitMaps
+	// Replicas are the slaves that some puts wait for. Nil means none.
+	Replicas Replicas
 	// Follow says that the log comes from a master by AppendRaw: the store takes no messages of its own.
 	Follow bool
 	// Together, if set, calls the function it is given once: that calls Done of all puts which one flush has made

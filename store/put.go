@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mqx/internal/failpoint"
@@ -62,6 +63,11 @@ type putWork struct {
 	refused []*Put
 	props   []byte
 	flushed func(error) // onFlushed, bound once
+	copied  func(bool)  // onCopied, bound once
+
+	left     atomic.Int32 // what the waiting puts wait for: the flush, the slaves
+	flushErr error
+	uncopied bool
 }
 
 // maxKeptBuffer bounds the encode buffer that is kept for the next PutBatch.
@@ -73,7 +79,7 @@ func newPutWork(s *Store) *putWork {
 	w, _ := putPool.Get().(*putWork)
 	if w == nil {
 		w = &putWork{}
-		w.flushed = w.onFlushed
+		w.flushed, w.copied = w.onFlushed, w.onCopied
 	}
 	w.s = s
 	return w
@@ -300,7 +306,7 @@ func (w *putWork) encodeBatch(batch *message.Record) (Status, error) {
 // finish sets the results, completes what is done, and leaves the rest to the flusher. It gives w away.
 func (w *putWork) finish() {
 	s, end, count, bytes := w.s, int64(0), 0, 0
-	sync := s.cfg.FlushDiskType == SyncFlush
+	sync, copies := s.cfg.FlushDiskType == SyncFlush, s.copies()
 	for _, p := range w.refused {
 		s.stats.putFailed.Add(1)
 		p.Done(p)
@@ -316,7 +322,7 @@ func (w *putWork) finish() {
 		p.take(a)
 		count += max(1, len(a.Sizes), int(p.Inner))
 		bytes += len(a.Buf)
-		if sync && p.WaitFlush {
+		if (sync || copies > 0) && p.WaitFlush {
 			w.waiting = append(w.waiting, p)
 			end = max(end, a.End)
 			continue
@@ -325,11 +331,22 @@ func (w *putWork) finish() {
 	}
 	s.stats.puts.Add(int64(count))
 	s.stats.putBytes.Add(int64(bytes))
-	if len(w.waiting) > 0 {
-		s.log.WaitFlushed(end, w.flushed)
+	if len(w.waiting) == 0 {
+		w.free()
 		return
 	}
-	w.free()
+	w.flushErr, w.uncopied = nil, false
+	if sync && copies > 0 {
+		w.left.Store(2)
+	} else {
+		w.left.Store(1)
+	}
+	if copies > 0 {
+		s.cfg.Replicas.Wait(end, copies, w.copied)
+	}
+	if sync {
+		s.log.WaitFlushed(end, w.flushed)
+	}
 }
 
 // take copies the results of an append.
@@ -347,11 +364,29 @@ func (p *Put) take(a *commitlog.Append) {
 	}
 }
 
-// onFlushed completes the puts that waited for a flush.
+// onFlushed notes the end of the flush that puts have waited for.
 func (w *putWork) onFlushed(err error) {
+	w.flushErr = err
+	w.complete()
+}
+
+// onCopied notes that slaves have what puts have waited for, or that they had it not in time.
+func (w *putWork) onCopied(ok bool) {
+	w.uncopied = !ok
+	w.complete()
+}
+
+// complete ends the puts that have waited, when nothing is left to wait for. A missing copy outdoes a missing flush.
+func (w *putWork) complete() {
+	if w.left.Add(-1) > 0 {
+		return
+	}
 	for _, p := range w.waiting {
-		if err != nil {
-			p.fail(FlushDiskTimeout, err)
+		switch {
+		case w.uncopied:
+			p.fail(FlushSlaveTimeout, errNoCopies)
+		case w.flushErr != nil:
+			p.fail(FlushDiskTimeout, w.flushErr)
 		}
 		p.Done(p)
 	}

@@ -35,6 +35,8 @@ type MasterConfig struct {
 	Heartbeat, Silence time.Duration
 	// LastFile lets a blank slave begin with the last file of the log, as Apache's do, instead of the first.
 	LastFile bool
+	// Together, if set, calls the function that it is given once: it tells all waiters that one report releases.
+	Together func(func())
 	// MaxConns bounds the connections of slaves (64).
 	MaxConns int
 }
@@ -43,6 +45,9 @@ func (c *MasterConfig) setDefaults() {
 	c.BatchBytes = min(cmp.Or(c.BatchBytes, 32<<10), MaxFrame)
 	c.Heartbeat, c.Silence = cmp.Or(c.Heartbeat, 5*time.Second), cmp.Or(c.Silence, 20*time.Second)
 	c.MaxConns = cmp.Or(c.MaxConns, 64)
+	if c.Together == nil {
+		c.Together = func(f func()) { f() }
+	}
 }
 
 // Master sends a log to slaves and tells who waits for their copies. It is safe to share.
@@ -124,13 +129,19 @@ func (m *Master) close() {
 	}
 	ws := m.mu.acks.all()
 	m.mu.Unlock()
-	finish(ws, false)
+	m.finish(ws, false)
 }
 
-func finish(ws []*waiter, ok bool) {
-	for _, w := range ws {
-		w.done(ok)
+// finish tells waiters what became of their copies.
+func (m *Master) finish(ws []*waiter, ok bool) {
+	if len(ws) == 0 {
+		return
 	}
+	m.cfg.Together(func() {
+		for _, w := range ws {
+			w.done(ok)
+		}
+	})
 }
 
 // Wait calls done(true) once copies slaves have the log up to end, done(false) after timeout or when the master is closed.
@@ -164,7 +175,7 @@ func (m *Master) expire() {
 		m.mu.timer = time.AfterFunc(time.Until(next), m.expire)
 	}
 	m.mu.Unlock()
-	finish(late, false)
+	m.finish(late, false)
 }
 
 // Replicas are the slaves that follow, by id.
@@ -201,7 +212,7 @@ func (m *Master) serve(ctx context.Context, id int64, c net.Conn) {
 	m.mu.acks.join(id, replicaOf(peer), report, time.Now())
 	done := m.mu.acks.release()
 	m.mu.Unlock()
-	finish(done, true)
+	m.finish(done, true)
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
@@ -266,7 +277,7 @@ func (m *Master) receive(id int64, c net.Conn) error {
 		if err != nil {
 			return err
 		}
-		finish(done, true)
+		m.finish(done, true)
 	}
 }
 

@@ -1,0 +1,90 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"mqx/store"
+	"mqx/store/ha"
+)
+
+// replication is the broker's part in its group: a master sends its log to the slaves that come and tells puts when
+// they have it.
+type replication struct {
+	b      *Broker
+	master *ha.Master
+}
+
+// haRetry is the time to the next try to listen for slaves.
+const haRetry = 10 * time.Second
+
+// openReplication makes the master; it listens with Run.
+func (b *Broker) openReplication(st *store.Store) {
+	cfg := b.cfg()
+	mc := ha.MasterConfig{
+		Log: st, Logger: b.log, BatchBytes: cfg.HABatchBytes, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
+		Together: b.flushed.Do,
+	}
+	if cfg.HAFlowControl {
+		mc.BytesPerSecond = cfg.HABytesPerSecond
+	}
+	b.ha.b, b.ha.master = b, ha.NewMaster(mc)
+}
+
+// Copies are the slaves that must have what is put now (store.Replicas).
+func (r *replication) Copies() int { return r.b.cfg().copies() }
+
+// Wait calls done once that many slaves have the log up to end, or have not in time (store.Replicas).
+func (r *replication) Wait(end int64, copies int, done func(ok bool)) {
+	r.master.Wait(end, copies, r.b.cfg().SlaveTimeout, done)
+}
+
+// listen opens the replication port. A broker whose messages need no copies starts without it, and says so.
+func (r *replication) listen(ctx context.Context) (net.Listener, error) {
+	cfg := r.b.cfg()
+	port := cfg.HAListenPort
+	if cfg.ListenPort == 0 {
+		port = 0
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(cfg.BindAddress, strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen for slaves (haListenPort): %w", err)
+	}
+	if cfg.ListenPort == 0 {
+		r.b.setHAPort(l.Addr().(*net.TCPAddr).Port)
+	}
+	return l, nil
+}
+
+// serve accepts slaves until ctx ends; where the port was taken at the start, it is tried again.
+func (r *replication) serve(ctx context.Context, l net.Listener) {
+	for l == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(haRetry):
+		}
+		l, _ = r.listen(ctx) // the start has said why not
+	}
+	if err := r.master.Serve(ctx, l); err != nil {
+		r.b.log.Error("slaves are served no longer", "error", err)
+	}
+}
+
+// startReplication opens the port and serves it on wg.
+func (b *Broker) startReplication(ctx, work context.Context, wg *sync.WaitGroup) error {
+	l, err := b.ha.listen(ctx)
+	if err != nil {
+		if b.cfg().copies() > 0 {
+			return err
+		}
+		b.log.Warn("no slave can follow this broker", "error", err, "retry", haRetry)
+	}
+	wg.Go(func() { b.ha.serve(work, l) })
+	return nil
+}
