@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -79,10 +80,35 @@ func (a *app) openStore(s *storeFlags, dir string) (*inspect.Dir, error) {
 	return d, nil
 }
 
+// paceFlag says how much may be taken from a broker that works on the directory.
+type paceFlag struct{ percent int }
+
+const defaultPace = 20
+
+func (p *paceFlag) add(c *cobra.Command) {
+	grouped(c, groupSafety, func(f *pflag.FlagSet) {
+		f.IntVar(&p.percent, "pace", defaultPace, "beside a running broker: how much of the time of one processor to take at most, in percent; 100: no rests")
+	})
+}
+
+func (p *paceFlag) check() error {
+	if p.percent < 1 || p.percent > 100 {
+		return usagef("cannot use --pace %d", p.percent).because("it is a share in percent, from 1 to 100").try("--pace %d", defaultPace)
+	}
+	return nil
+}
+
 // beside lets the broker that has a store open come first, when all of the store is going to be read.
-func beside(d *inspect.Dir) {
-	if u := d.InUse(); u.Locked && u.PID != os.Getpid() {
-		vfs.StepBack()
+func (a *app) beside(d *inspect.Dir, p *paceFlag) {
+	u := d.InUse()
+	if !u.Locked || u.PID == os.Getpid() {
+		return
+	}
+	vfs.StepBack()
+	if p.percent < 100 {
+		runtime.GOMAXPROCS(1)
+		d.SetPace(float64(p.percent) / 100)
+		a.note("beside its broker %s is read at a low rank and with rests, in at most %d %% of the time of one processor; --pace 100: without rests", d.Root(), p.percent)
 	}
 }
 

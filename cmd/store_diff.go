@@ -33,6 +33,7 @@ type diffOptions struct {
 	store, second storeFlags
 	output        outputFlags
 	only          []string
+	pace          paceFlag
 }
 
 // diffParts are what --only takes.
@@ -62,6 +63,7 @@ when there are differences.`,
 	grouped(c, groupFilter, func(f *pflag.FlagSet) {
 		f.StringSliceVar(&o.only, "only", nil, "compare only these: log, messages, queues, config")
 	})
+	o.pace.add(c)
 	o.output.addRows(c)
 	o.output.add(c)
 	return c
@@ -74,6 +76,9 @@ func runStoreDiff(a *app, c *cobra.Command, o *diffOptions, dirs []string) error
 		}
 	}
 	without := func(part string) bool { return len(o.only) > 0 && !slices.Contains(o.only, part) }
+	if err := o.pace.check(); err != nil {
+		return err
+	}
 	return a.storeRows(c, &o.store, dirs[0], &o.output, storeOutput{schema: storeDiffSchema, stream: true}, func(ctx context.Context, first *inspect.Dir, w *render.Writer) error {
 		o.second.slots = o.store.slots
 		second, err := a.openStore(&o.second, dirs[1])
@@ -82,7 +87,7 @@ func runStoreDiff(a *app, c *cobra.Command, o *diffOptions, dirs []string) error
 		}
 		defer func() { _ = second.Close() }()
 		for _, d := range []*inspect.Dir{first, second} {
-			beside(d)
+			a.beside(d, &o.pace)
 			if d.InUse().Locked {
 				a.warn("%s is in use: what its broker does meanwhile is not in the comparison, or in one half of it", d.Root())
 			}

@@ -24,6 +24,7 @@ var storePreflightSchema = render.Schema{Kind: "StorePreflightList", Name: "kind
 
 // preflightOptions are the flags of mqx store preflight.
 type preflightOptions struct {
+	pace   paceFlag
 	store  storeFlags
 	output outputFlags
 	target string
@@ -57,6 +58,7 @@ apache-4.9, apache-5.3 and apache-5.5 are judged as 4.9.7, 5.3.3 and 5.5.0. With
 	}); err != nil {
 		panic(err)
 	}
+	o.pace.add(c)
 	o.output.addRows(c)
 	o.output.add(c)
 	return c
@@ -98,12 +100,15 @@ func runStorePreflight(a *app, c *cobra.Command, o *preflightOptions, dir string
 			return notOneOf("--target", o.target, targetNames()...)
 		}
 	}
+	if err := o.pace.check(); err != nil {
+		return err
+	}
 	conf, err := o.settings()
 	if err != nil {
 		return err
 	}
 	return a.storeRows(c, &o.store, dir, &o.output, storeOutput{schema: storePreflightSchema}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
-		beside(d)
+		a.beside(d, &o.pace)
 		bar := newProgressLine(a, "check")
 		list, err := inspect.Preflight(ctx, d, inspect.PreflightOptions{Target: inspect.Target(o.target), Conf: conf, OnProgress: bar.set})
 		bar.end()

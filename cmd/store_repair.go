@@ -236,6 +236,10 @@ func repairFailure(dir string, err error) error {
 	if _, ok := errors.AsType[*inspect.UnsupportedError](err); ok {
 		return failf(ExitFailed, "%w", err).because("such a part is neither served nor repaired by mqx").try("mqx store verify %s", dir)
 	}
+	if x, ok := errors.AsType[*inspect.ShapeError](err); ok {
+		return failf(ExitFailed, "cannot repair store %q: %s: %s", dir, x.Path, x.What).
+			because("repair locks the directory with it, or keeps its notes there").try("mv %s to another directory, then the same command", x.Path)
+	}
 	if x, ok := errors.AsType[*inspect.NoSpaceError](err); ok {
 		return failf(ExitFailed, "%w", err).because("the steps write what they build and what they keep before they take anything away").
 			try("free %d bytes, or --copy-to a larger volume", x.Need-x.Free)

@@ -133,7 +133,7 @@ func dueRows(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
 }
 
 func timerRow(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
-	v, err := timer.OpenView(d.FS(), d.Root())
+	v, err := d.TimerView()
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func timerRow(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
 }
 
 func slotRows(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
-	v, err := timer.OpenView(d.FS(), d.Root())
+	v, err := d.TimerView()
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func slotRows(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
 }
 
 func timerUnitRows(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
-	v, err := timer.OpenView(d.FS(), d.Root())
+	v, err := d.TimerView()
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,7 @@ func (v *verifyFlags) options(p *progressLine) inspect.VerifyOptions {
 type verifyOptions struct {
 	store    storeFlags
 	verify   verifyFlags
+	pace     paceFlag
 	output   outputFlags
 	coverage bool
 }
@@ -91,11 +92,15 @@ form, 0 OK: no finding; 1 WARNING: all that is found can be built again from the
 				}
 				return runStoreCoverage(a, o)
 			}
+			if err := o.pace.check(); err != nil {
+				return err
+			}
 			return runStoreVerify(a, c, o, args[0])
 		},
 	}
 	o.store.add(c)
 	o.verify.add(c)
+	o.pace.add(c)
 	grouped(c, groupOutput, func(f *pflag.FlagSet) {
 		f.BoolVar(&o.coverage, "coverage", false, "say what verify covers and what nothing covers, without a directory")
 	})
@@ -129,7 +134,7 @@ func runStoreVerify(a *app, c *cobra.Command, o *verifyOptions, dir string) erro
 		return runStoreVerifyNagios(a, c, o, dir)
 	}
 	return a.storeRows(c, &o.store, dir, &o.output, storeOutput{schema: storeFindingSchema}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
-		beside(d)
+		a.beside(d, &o.pace)
 		bar := newProgressLine(a, "verify")
 		r, err := inspect.Verify(ctx, d, o.verify.options(bar))
 		bar.end()
@@ -161,7 +166,7 @@ func runStoreVerifyNagios(a *app, c *cobra.Command, o *verifyOptions, dir string
 		return err
 	}
 	defer func() { _ = d.Close() }()
-	beside(d)
+	a.beside(d, &o.pace)
 	r, err := inspect.Verify(ctx, d, o.verify.options(newProgressLine(a, "verify")))
 	if err != nil {
 		return storeFailure(dir, a.withTimeout(ctx, err))

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -75,8 +76,12 @@ func (b *bench) beside() error {
 
 // verifyOver runs verify over and over until the context ends.
 func (b *bench) verifyOver(ctx context.Context) error {
+	args := []string{"store", "verify", b.store, "-o", "csv"}
+	if b.pace > 0 {
+		args = append(args, "--pace", strconv.Itoa(b.pace))
+	}
 	for ctx.Err() == nil {
-		c := exec.CommandContext(ctx, b.binary, "store", "verify", b.store, "-o", "csv")
+		c := exec.CommandContext(ctx, b.binary, args...)
 		c.Stderr = os.Stderr
 		if err := c.Run(); err != nil && ctx.Err() == nil {
 			return err

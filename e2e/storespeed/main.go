@@ -30,6 +30,7 @@ type options struct {
 	keep        bool
 	seconds     float64
 	inFlight    string
+	pace        int
 }
 
 func main() {
@@ -49,6 +50,7 @@ func parse() (*options, error) {
 	flag.BoolVar(&o.keep, "keep", false, "leave the store there")
 	flag.Float64Var(&o.seconds, "seconds", 10, "length of a load on the live broker")
 	flag.StringVar(&o.inFlight, "in-flight", "16", "requests under way at a time of that load")
+	flag.IntVar(&o.pace, "pace", 0, "--pace of the verify beside that load (default: its own)")
 	flag.Parse()
 	var err error
 	o.rows, err = regexp.Compile(*rows)

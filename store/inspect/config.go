@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"mqx/internal/fastjson"
@@ -41,6 +42,11 @@ func (j *JSONFile) Good() *JSONCopy {
 	return nil
 }
 
+// there reports whether one of the copies is a file.
+func (j *JSONFile) there() bool {
+	return slices.ContainsFunc([]*JSONCopy{j.Main, j.Backup}, func(c *JSONCopy) bool { return c != nil && !errors.Is(c.Err, ErrNoFile) })
+}
+
 // ErrEmptyFile says that a configuration file exists and holds nothing.
 var ErrEmptyFile = errors.New("the file is empty")
 
@@ -58,7 +64,7 @@ func (d *Dir) JSONNames() ([]string, error) {
 	var out []string
 	for _, e := range entries {
 		name := strings.TrimSuffix(strings.TrimSuffix(e.Name(), ".bak"), ".tmp")
-		if e.IsDir() || seen[name] || (!strings.HasSuffix(name, ".json") && name != "timermetrics" && name != "transactionMetrics") {
+		if seen[name] || (!strings.HasSuffix(name, ".json") && name != "timermetrics" && name != "transactionMetrics") {
 			continue
 		}
 		seen[name] = true
@@ -84,8 +90,14 @@ func (d *Dir) JSON(name string) (*JSONFile, error) {
 
 func (d *Dir) jsonCopy(name string) (*JSONCopy, error) {
 	st, ok, err := d.stat(name)
-	if err != nil || !ok {
+	if err != nil {
 		return nil, err
+	}
+	if !ok {
+		if _, err := d.fs.Stat(d.Path(name)); err == nil {
+			return &JSONCopy{File: File{Path: d.Path(name)}, Err: ErrNoFile}, nil
+		}
+		return nil, nil
 	}
 	c := &JSONCopy{File: st}
 	b, ok, err := d.read(name, maxConfigFile)

@@ -222,11 +222,11 @@ func fileNumber(name string) (int64, bool) {
 // FileName is the name of the file that begins at a position: 20 digits.
 func FileName(start int64) string { return fmt.Sprintf("%020d", start) }
 
-// stat describes a file in the directory; ok is false when there is none.
+// stat describes a file in the directory; ok is false when there is none, or something that is none.
 func (d *Dir) stat(name string) (f File, ok bool, err error) {
 	path := d.Path(name)
 	st, err := d.fs.Stat(path)
-	if vfs.Absent(err) || (err == nil && st.IsDir()) {
+	if vfs.Absent(err) || (err == nil && (st.IsDir() || vfs.Special(st.Mode()))) {
 		return File{}, false, nil
 	}
 	if err != nil {
@@ -252,7 +252,13 @@ func (d *Dir) read(name string, limit int64) (b []byte, ok bool, err error) {
 }
 
 // openRead opens a file for one pass.
-func (d *Dir) openRead(path string) (vfs.File, error) { return d.fs.OpenFile(path, os.O_RDONLY) }
+func (d *Dir) openRead(path string) (vfs.File, error) {
+	f, err := d.fs.OpenFile(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	return paced(f, d.fds.pace.Load()), nil
+}
 
 // Now is the time by the clock of Options.
 func (d *Dir) Now() time.Time { return d.o.Clock.Now() }

@@ -42,7 +42,7 @@ type Due struct {
 // Dues lists what waits, the next first. Its memory grows with their number.
 func (d *Dir) Dues(ctx context.Context) ([]Due, error) {
 	var out []Due
-	v, err := timer.OpenView(d.fs, d.root)
+	v, err := d.TimerView()
 	if err != nil {
 		return nil, err
 	}
@@ -193,3 +193,6 @@ func (d *Dir) dues(ctx context.Context, topic string, id int32, from int64, out 
 	}
 	return out, nil
 }
+
+// TimerView is the timer's part of the directory. What lies in the place of one of its files and is none counts as missing.
+func (d *Dir) TimerView() (*timer.View, error) { return timer.OpenView(plainFS{d.fs}, d.root) }

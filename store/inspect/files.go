@@ -5,14 +5,16 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"mqx/internal/vfs"
 )
 
 // files keeps recently used files open, for reads here and there. It is safe to share.
 type files struct {
-	fs  vfs.FS
-	max int
+	fs   vfs.FS
+	max  int
+	pace atomic.Pointer[pacer] // nil: reads do not rest
 
 	mu struct {
 		sync.Mutex
@@ -55,7 +57,7 @@ func (f *files) use(path string) (vfs.File, func(), error) {
 	f.mu.clock++
 	o.uses++
 	o.last = f.mu.clock
-	return o.File, func() { f.done(o) }, nil
+	return paced(o.File, f.pace.Load()), func() { f.done(o) }, nil
 }
 
 func (f *files) done(o *openFile) {

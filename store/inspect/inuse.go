@@ -35,8 +35,13 @@ func (d *Dir) lookInUse() (InUse, error) {
 		}
 	}
 	st, ok, err := d.stat(nameAbort)
-	if err != nil || !ok {
+	if err != nil {
 		return u, err
+	}
+	if !ok {
+		_, err := d.fs.Stat(d.Path(nameAbort))
+		u.Abort = err == nil // whatever lies there, brokers take it for the mark
+		return u, nil
 	}
 	u.Abort = true
 	if u.PID == 0 && st.Size <= maxPIDFile {

@@ -205,6 +205,9 @@ func (b *planner) finding(f *Finding) bool {
 	case FindLogEmpty:
 		b.add(&Step{Kind: StepDrop, File: f.File, What: "remove the empty log file " + f.File})
 	case FindForeign:
+		if byHand(f.File) {
+			return false // Repair has refused before
+		}
 		b.add(&Step{Kind: StepMoveAway, File: f.File, What: "move " + f.File + " to " + b.plan.Salvage})
 	case FindQueueMissing, FindQueueBehind, FindQueueAhead, FindQueueUnits, FindQueueFiles:
 		if f.queue == nil {

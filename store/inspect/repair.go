@@ -11,9 +11,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"mqx/internal/clock"
 	"mqx/internal/vfs"
@@ -26,6 +26,7 @@ const (
 	repairWork    = "mqx/repair"
 	nameStopNote  = "mqx/stopped"
 	quarantineDir = "mqx/quarantine"
+	salvageDir    = "mqx/salvage"
 )
 
 // ApplyOptions say how to do a plan.
@@ -228,16 +229,17 @@ func (a *applier) step(s *Step) error {
 	return fmt.Errorf("step of unknown kind %q", s.Kind)
 }
 
-// exists reports whether there is a file.
+// exists reports whether something lies at a place.
 func (a *applier) exists(name string) (bool, error) {
 	_, err := a.fs.Stat(a.path(name))
-	if errors.Is(err, syscall.ELOOP) {
-		return true, nil // the link itself
+	if !vfs.Absent(err) {
+		return err == nil, err
 	}
+	entries, err := a.fs.ReadDir(filepath.Dir(a.path(name)))
 	if vfs.Absent(err) {
 		return false, nil
 	}
-	return err == nil, err
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == path.Base(name) }), err // a link to nothing
 }
 
 // write replaces a small file; its directory may be missing, or have been moved away.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 
 	"mqx/internal/vfs"
 	"mqx/store"
@@ -27,8 +28,8 @@ type RepairOptions struct {
 const maxRounds = 6
 
 // Repair brings a store directory into a state on which Apache's broker and mqx start, and returns the report of the last
-// look at it. It holds the lock of the directory. Errors: *store.LockedError, *UnsupportedError, *NoSpaceError, what
-// Agree returned, and those of the disk.
+// look at it. It holds the lock of the directory. Errors: *store.LockedError, *UnsupportedError, *ShapeError,
+// *NoSpaceError, what Agree returned, and those of the disk.
 func Repair(ctx context.Context, root string, o RepairOptions) (r *Report, err error) {
 	if o.Open.FS == nil {
 		o.Open.FS = vfs.OS
@@ -78,6 +79,9 @@ func probe(root string, o Options) error {
 		return err
 	}
 	err = d.Close()
+	if e := shapeOfOwn(d); e != nil {
+		return errors.Join(e, err)
+	}
 	for _, k := range d.Foreign() {
 		return errors.Join(&UnsupportedError{root, k}, err)
 	}
@@ -85,6 +89,37 @@ func probe(root string, o Options) error {
 		return errors.Join(&store.LockedError{Dir: root, PID: u.PID}, err)
 	}
 	return err
+}
+
+// ShapeError says that something else lies where a repair locks the directory, or keeps its notes.
+type ShapeError struct{ Path, What string }
+
+func (e *ShapeError) Error() string { return fmt.Sprintf("cannot repair with %q: %s", e.Path, e.What) }
+
+func shapeOfOwn(d *Dir) error {
+	for _, name := range []string{nameLock, ownDir, repairJournal, repairWork, salvageDir, quarantineDir} {
+		dir := path.Dir(name)
+		entries, err := d.fs.ReadDir(d.Path(dir))
+		if vfs.Absent(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if e.Name() != path.Base(name) {
+				continue
+			}
+			got, err := entryLies(d.fs, d.Path(dir), e)
+			if err != nil {
+				return err
+			}
+			if want := belongs(name); got != want && got != liesNothing {
+				return &ShapeError{d.Path(name), misplacedText(got, want)}
+			}
+		}
+	}
+	return nil
 }
 
 // resume goes on with a repair that was interrupted.

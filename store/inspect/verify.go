@@ -138,7 +138,8 @@ func (v *verifier) prepare() error {
 	if v.ckpt, v.hasCkpt, err = v.d.Checkpoint(); err != nil {
 		return err
 	}
-	if v.deleted, err = store.DeletedTopics(v.d.fs, v.d.root); err != nil && !vfs.Absent(err) {
+	plain := plainFS{v.d.fs}
+	if v.deleted, err = store.DeletedTopics(plain, v.d.root); err != nil && !vfs.Absent(err) {
 		if !errors.Is(err, store.ErrStateFile) {
 			return err
 		}
@@ -154,7 +155,7 @@ func (v *verifier) prepare() error {
 		{"mqx/stopped", "the last stop", "remove it; the next start searches the log instead", store.CheckStopNote},
 		{"mqx/durable", "the last checkpoint", "remove it; the next start searches more of the log instead", store.CheckDurableNote},
 	} {
-		if err := note.check(v.d.fs, v.d.root); err != nil && !vfs.Absent(err) {
+		if err := note.check(plain, v.d.root); err != nil && !vfs.Absent(err) {
 			if !errors.Is(err, store.ErrStateFile) {
 				return err
 			}
@@ -177,28 +178,6 @@ func (v *verifier) prepare() error {
 	v.index = &indexCheck{v: v}
 	v.queues, err = newQueueTable(v)
 	return err
-}
-
-// shape reports files where a directory of a store belongs, and directories where a file does: a broker does not start on
-// them, and nothing can be built in their place.
-func (v *verifier) shape() error {
-	for _, name := range []string{nameCommitLog, nameQueues, nameBatchQueues, nameExtUnits, nameIndex, nameConfig, nameTimerLog, "mqx"} {
-		if _, file, err := v.d.stat(name); err != nil {
-			return err
-		} else if file {
-			v.foreign(v.d.Path(name), "a file lies where a directory belongs")
-		}
-	}
-	for _, name := range []string{nameCheckpoint, nameAbort, nameTimerWheel, nameLock, "config/timermetrics", "config/timercheck"} {
-		if st, err := v.d.fs.Stat(v.d.Path(name)); err == nil && st.IsDir() {
-			v.foreign(v.d.Path(name), "a directory lies where a file belongs")
-		} else if err == nil && vfs.Special(st.Mode()) {
-			v.foreign(v.d.Path(name), "a pipe, a socket or a device lies where a file belongs")
-		} else if err != nil && !vfs.Absent(err) {
-			return err
-		}
-	}
-	return nil
 }
 
 // progress counts bytes of the log that were read.

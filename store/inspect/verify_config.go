@@ -122,7 +122,15 @@ func (v *verifier) checkConfig() error {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(names, "topics.json") && v.records > 0 && !v.d.Has(KindRocksDBConfig) && !v.live {
+	topics := slices.Contains(names, "topics.json")
+	if topics {
+		j, err := v.d.JSON("topics.json")
+		if err != nil {
+			return err
+		}
+		topics = j.there()
+	}
+	if !topics && v.records > 0 && !v.d.Has(KindRocksDBConfig) && !v.live {
 		v.found.add(&Finding{
 			Kind: FindConfig, File: nameConfig + "/topics.json", Offset: -1, Phys: -1, Messages: 0,
 			What: "there is no topics.json and no backup of it, and the log holds messages", Mend: "make it from the queues and the log", Derived: true,
@@ -140,6 +148,11 @@ func (v *verifier) checkConfig() error {
 
 func (v *verifier) checkJSON(j *JSONFile) {
 	var mainErr, bakErr error
+	for _, c := range []**JSONCopy{&j.Main, &j.Backup} {
+		if *c != nil && errors.Is((*c).Err, ErrNoFile) {
+			*c = nil // told as what it is
+		}
+	}
 	if j.Main != nil {
 		mainErr = configErr(j.Name, j.Main)
 	}

@@ -34,7 +34,7 @@ func (v *verifier) checkTimer() error {
 	if v.live || v.d.Has(KindRocksDBTimer) {
 		return nil // it moves, or is elsewhere
 	}
-	view, err := timer.OpenView(v.d.fs, v.d.root)
+	view, err := v.d.TimerView()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
