@@ -195,6 +195,9 @@ func succeeded(r *remoting.Command) bool { return r.Code == remoting.RespSuccess
 
 // ask sends a request to one address; a code other than success is a *remoting.ResponseError.
 func (c *Client) ask(ctx context.Context, addr string, req *remoting.Command) (*remoting.Command, error) {
+	if err := avoided(ctx, addr); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.BrokerTimeout)
 	defer cancel()
 	c.requests.Add(1)

@@ -202,6 +202,15 @@ type ProducerRow struct {
 	remoting.ProducerInfo
 }
 
+// From is the address that it connects from.
+func (p *ProducerRow) From() string { return trimSlash(p.RemoteIP) }
+
+// Inner reports whether it is the producer that every Java client brings along.
+func (p *ProducerRow) Inner() bool { return p.Group == innerProducers }
+
+// VersionName is its version, as V5_5_0.
+func (p *ProducerRow) VersionName() string { return remoting.VersionName(p.Version) }
+
 // ListProducers lists the producers that are connected to the brokers of a target
 // (GET_ALL_PRODUCER_INFO), sorted by group, client and broker; of one group, or all.
 func (c *Client) ListProducers(ctx context.Context, t Target, group string) ([]ProducerRow, []TargetError, error) {

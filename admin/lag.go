@@ -19,6 +19,9 @@ type LagOptions struct {
 	// Groups and Topics narrow the reading; without groups all of them are read.
 	Groups, Topics []string
 	Builtin        bool // groups of the system as well
+	// Exist: the groups that are named are known to exist. The tables of groups are not
+	// read then, and one that nobody knows is a group without a queue.
+	Exist bool
 	// Ages asks for the age of the oldest message that is not read, the rate, and what
 	// retention will do: two more requests a broker for each group and topic with a lag.
 	Ages bool
@@ -268,7 +271,7 @@ func (r *brokerLag) candidates(ctx context.Context) ([]*groupAt, error) {
 	names := r.o.Groups
 	configured := map[string]remoting.SubscriptionGroupConfig{}
 	var err error
-	if len(names) > 0 || len(r.o.Topics) == 0 {
+	if (len(names) > 0 || len(r.o.Topics) == 0) && !r.o.Exist {
 		if configured, err = r.c.groupTable(ctx, r.b.Addr); err != nil {
 			return nil, err
 		}
@@ -296,6 +299,7 @@ func (r *brokerLag) candidates(ctx context.Context) ([]*groupAt, error) {
 	for _, g := range names {
 		topics, has := found[g]
 		_, known := configured[g]
+		known = known || r.o.Exist
 		switch {
 		case message.IsSystemGroup(g) && !r.o.Builtin && !slices.Contains(r.o.Groups, g):
 			continue

@@ -25,6 +25,9 @@ type topOptions struct {
 	once     bool
 	demo     bool
 	view     string
+	theme    string
+	mouse    bool
+	redact   bool
 }
 
 // topViews are what --view takes.
@@ -37,8 +40,18 @@ func newTopCmd(a *app) *cobra.Command {
 		Short: "Watch lag and throughput live",
 		Long: `Shows brokers, topics, groups with their queues, and clients, and refreshes them
 without end: messages a second in and out, lag and where it goes, which queues stand
-still. It reads what every RocketMQ cluster tells, Apache's or mqx's, and changes
-nothing. ? shows the keys.
+still, and one message. It reads what every RocketMQ cluster tells, Apache's or mqx's.
+? shows the keys.
+
+A refresh asks each broker three things, and besides a bounded number of requests for
+what costs one by the row: members and ages of groups, what topics hold. What is on the
+screen comes first; a figure from an earlier refresh says how old it is. The last line
+shows what a refresh has cost.
+
+a shows what can be done with the marked rows: each is a line of mqx admin, which shows
+its plan and asks as it always does. With --read-only, or on a cluster that is marked
+so, nothing is changed. w keeps view, sorting, interval, theme and mouse for the next
+start, in $XDG_CONFIG_HOME/mqx/top.json.
 
 A broker that does not answer is greyed, with how long it is silent. With --once the
 figures are printed and it ends: two readings a second apart, so that there are rates;
@@ -63,6 +76,11 @@ figures are printed and it ends: two readings a second apart, so that there are 
 		f.BoolVar(&o.once, "once", false, "print the figures and end")
 		f.StringVar(&o.view, "view", "groups", "with --once: "+strings.Join(topViews, ", "))
 	})
+	grouped(c, groupOutput, func(f *pflag.FlagSet) {
+		f.StringVar(&o.theme, "theme", "", "colours: "+strings.Join(tui.ThemeNames(), ", ")+"; without it the one that was saved")
+		f.BoolVar(&o.mouse, "mouse", false, "take clicks and the wheel; the terminal selects no text then")
+		f.BoolVar(&o.redact, "redact", false, "hide bodies and the values of properties")
+	})
 	o.output.addRows(c)
 	o.output.add(c)
 	completeFlag(c, "view", cobra.FixedCompletions(topViews, cobra.ShellCompDirectiveNoFileComp))
@@ -76,6 +94,8 @@ func (o *topOptions) check(a *app, c *cobra.Command) error {
 		return usagef("cannot use --interval %s: it goes from %s to %s", o.interval, tui.MinInterval, tui.MaxInterval).try("--interval 2s")
 	case o.rounds < 0:
 		return usagef("cannot use --rounds %d: it must be at least 1", o.rounds).try("-r 3")
+	case o.theme != "" && !slices.Contains(tui.ThemeNames(), o.theme):
+		return notOneOf("--theme", o.theme, tui.ThemeNames()...)
 	case !slices.Contains(topViews, o.view):
 		return notOneOf("--view", o.view, topViews...)
 	case !o.once && c.Flags().Changed("view"):
@@ -97,28 +117,18 @@ func runTop(a *app, c *cobra.Command, o *topOptions) error {
 		return printTop(a, c, o, nil)
 	}
 	var source tui.Source = &tui.Demo{Start: time.Now().Add(-10 * time.Minute), Now: time.Now}
-	line := ""
 	if !o.demo {
 		client, err := a.adminClient(c.Context(), &o.target)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = client.Close() }()
-		source = &tui.Live{Client: client, Target: admin.Target{Cluster: o.cluster, Broker: o.broker}, Now: time.Now}
-		if c.Flags().Changed("namesrv") {
-			line = " -n '" + o.target.namesrv + "'"
-		}
+		source = &tui.Live{Client: client, Target: admin.Target{Cluster: o.cluster, Broker: o.broker}, Now: time.Now, Redact: o.redact}
 	}
 	if o.once {
 		return printTop(a, c, o, source)
 	}
-	// A cluster that is not there is an error, not an empty screen.
-	if _, err := source.Read(c.Context(), tui.Want{}); err != nil {
-		return err
-	}
-	return tui.Run(c.Context(), a.In, a.Out, tui.Options{
-		Source: source, Interval: o.interval, Rounds: o.rounds, Colour: a.color(true), Now: time.Now, Target: line,
-	})
+	return o.draw(a, c, source)
 }
 
 // printTop prints the figures of as many refreshes as are asked for, one for --once alone.
@@ -177,7 +187,9 @@ func printTop(a *app, c *cobra.Command, o *topOptions, source tui.Source) error 
 	return a.partial(missing)
 }
 
-func (o *topOptions) want() tui.Want { return tui.Want{Clients: o.view == "clients"} }
+func (o *topOptions) want() tui.Want {
+	return tui.Want{All: true, Clients: o.view == "clients", Brokers: o.view == "brokers"}
+}
 
 func sleepFor(ctx context.Context, d time.Duration) error {
 	select {

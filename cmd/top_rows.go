@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"strings"
 	"time"
 
 	"mqx/internal/render"
@@ -32,6 +33,14 @@ func whole(n tui.Num) any {
 	return int64(n.V)
 }
 
+// secondsOf is a duration as a record has it: nil when there is none.
+func secondsOf(d time.Duration) any {
+	if d <= 0 {
+		return nil
+	}
+	return d.Seconds()
+}
+
 func fraction(n tui.Num) any {
 	if !n.OK {
 		return nil
@@ -50,7 +59,11 @@ var topGroupSchema = render.Schema{Kind: "TopGroupList", Name: "group", Fields: 
 	{Name: "outPerSecond", Title: "OUT/S", Kind: render.Float, Doc: "messages a second that it commits"},
 	{Name: "drainSeconds", Title: "DRAINS IN", Kind: render.Float, Doc: "time until it has read everything at these rates; unknown when it does not come nearer"},
 	{Name: "retryLag", Title: "RETRY", Kind: render.Int, Doc: "messages in its retry topics that it has not read"},
+	{Name: "ageSeconds", Title: "AGE", Kind: render.Float, Wide: true, Doc: "age of the oldest message that it has not read"},
+	{Name: "expires", Wide: true, Doc: "whether retention deletes it before its turn comes: yes or no; unknown where nobody can tell"},
 	{Name: "lost", Kind: render.Int, Wide: true, Doc: "messages that were deleted before it had read them"},
+	{Name: "consumeTps", Title: "TPS", Kind: render.Float, Wide: true, Doc: "messages a second that the brokers gave it over the last minute, as they say"},
+	{Name: "stale", Kind: render.Bool, Wide: true, Doc: "a part of it lies at a broker that does not answer, and is as old as at says"},
 	{Name: "marks", Kind: render.List, Doc: "what is odd about it"},
 }}
 
@@ -61,8 +74,8 @@ func topGroupRows(w *render.Writer, r *tui.Rated) error {
 		if d, ok := r.Drain(g); ok {
 			drain = d.Seconds()
 		}
-		if err := w.Row(r.At, g.Name, g.Online, g.Members, orUnknown(g.Model), whole(g.Lag), fraction(r.GroupLagging[g.Name]), fraction(r.GroupOut[g.Name]),
-			drain, whole(g.Retry), g.Lost, listOf(g.Marks)); err != nil {
+		if err := w.Row(g.At, g.Name, g.Online, g.Members, orUnknown(g.Model), whole(g.Lag), fraction(r.GroupLagging[g.Name]), fraction(r.GroupOut[g.Name]),
+			drain, whole(g.Retry), secondsOf(g.Age), orUnknown(g.Expires), g.Lost, fraction(g.TPS), g.Stale, listOf(g.Marks)); err != nil {
 			return err
 		}
 	}
@@ -78,13 +91,15 @@ var topQueueSchema = render.Schema{Kind: "TopQueueList", Name: "group", Fields: 
 	{Name: "committed", Kind: render.Int, Doc: "offset that the group has committed"},
 	{Name: "end", Kind: render.Int, Doc: "end of the queue"},
 	{Name: "lag", Kind: render.Int, Doc: "messages between the two"},
+	{Name: "ageSeconds", Title: "AGE", Kind: render.Float, Wide: true, Doc: "age of the oldest message that is not read"},
+	{Name: "stale", Kind: render.Bool, Wide: true, Doc: "its broker does not answer: the figures are as old as at says"},
 	{Name: "marks", Kind: render.List, Doc: "what is odd about it"},
 }}
 
 func topQueueRows(w *render.Writer, r *tui.Rated) error {
 	for i := range r.Groups {
 		for _, q := range r.Groups[i].Queues {
-			if err := w.Row(r.At, r.Groups[i].Name, q.Topic, q.Broker, q.ID, whole(q.Committed), whole(q.End), whole(q.Lag), listOf(q.Marks)); err != nil {
+			if err := w.Row(q.At, r.Groups[i].Name, q.Topic, q.Broker, q.ID, whole(q.Committed), whole(q.End), whole(q.Lag), secondsOf(q.Age), q.Stale, listOf(q.Marks)); err != nil {
 				return err
 			}
 		}
@@ -104,14 +119,21 @@ var topBrokerSchema = render.Schema{Kind: "TopBrokerList", Name: "broker", Field
 	{Name: "diskUsed", Kind: render.Float, Doc: "how full the volume of its log is, from 0 to 1"},
 	{Name: "sendWaiting", Title: "QUEUED", Kind: render.Int, Doc: "sends that wait for a worker"},
 	{Name: "putMaxMs", Kind: render.Int, Wide: true, Doc: "longest put since its start, in ms"},
+	{Name: "putP99Ms", Title: "PUT P99", Kind: render.Float, Wide: true, Doc: "what 99 of 100 puts took at most, in ms"},
+	{Name: "lockHeldMs", Title: "LOCK", Kind: render.Int, Wide: true, Doc: "for how long an append has held the log, in ms"},
+	{Name: "flushBehind", Wide: true, Doc: "bytes that are not flushed yet, as the broker writes it"},
+	{Name: "replicas", Kind: render.Int, Wide: true, Doc: "replicas that are connected; unknown at a replica"},
+	{Name: "haGapBytes", Title: "HA GAP", Kind: render.Size, Wide: true, Doc: "what the replica that is furthest behind has not got"},
+	{Name: "connections", Title: "CONNS", Kind: render.Int, Wide: true, Doc: "clients that are connected"},
 	{Name: "version", Wide: true, Doc: "version"},
 }}
 
 func topBrokerRows(w *render.Writer, r *tui.Rated) error {
 	for i := range r.Brokers {
 		b := &r.Brokers[i]
-		if err := w.Row(r.At, b.Cluster, b.Name, b.ID, b.Addr, b.Err == "", fraction(r.BrokerIn[b.Key()]), fraction(r.BrokerOut[b.Key()]), fraction(b.Disk),
-			whole(b.SendWaiting), whole(b.PutMax), orUnknown(b.Version)); err != nil {
+		if err := w.Row(b.At, b.Cluster, b.Name, b.ID, b.Addr, b.Err == "", fraction(r.BrokerIn[b.Key()]), fraction(r.BrokerOut[b.Key()]), fraction(b.Disk),
+			whole(b.SendWaiting), whole(b.PutMax), fraction(b.PutP99), whole(b.LockHeld), orUnknown(b.FlushBehind), whole(b.Replicas), whole(b.HAGap),
+			whole(b.Conns), orUnknown(b.Version)); err != nil {
 			return err
 		}
 	}
@@ -126,12 +148,14 @@ var topTopicSchema = render.Schema{Kind: "TopTopicList", Name: "topic", Fields: 
 	{Name: "groups", Kind: render.Int, Doc: "groups that read it"},
 	{Name: "queues", Kind: render.Int, Doc: "queues to write, over all brokers"},
 	{Name: "brokers", Kind: render.Int, Doc: "brokers that have it"},
+	{Name: "outPerSecond", Title: "OUT/S", Kind: render.Float, Wide: true, Doc: "messages a second that all its groups commit"},
+	{Name: "stored", Kind: render.Int, Wide: true, Doc: "messages that its queues hold"},
 }}
 
 func topTopicRows(w *render.Writer, r *tui.Rated) error {
 	for i := range r.Topics {
 		t := &r.Topics[i]
-		if err := w.Row(r.At, t.Name, t.Kind, fraction(r.TopicIn[t.Name]), t.Groups, t.Queues, t.Brokers); err != nil {
+		if err := w.Row(r.At, t.Name, t.Kind, fraction(r.TopicIn[t.Name]), t.Groups, t.Queues, t.Brokers, fraction(r.TopicOut[t.Name]), whole(t.Stored)); err != nil {
 			return err
 		}
 	}
@@ -146,6 +170,7 @@ var topClientSchema = render.Schema{Kind: "TopClientList", Name: "client", Field
 	{Name: "version", Doc: "its version"},
 	{Name: "consumes", Kind: render.List, Doc: "groups it is a consumer of"},
 	{Name: "produces", Kind: render.List, Doc: "groups it is a producer of"},
+	{Name: "brokers", Kind: render.List, Wide: true, Doc: "brokers that it is connected to"},
 	{Name: "seen", Kind: render.Time, Doc: "its last heartbeat; unknown where the brokers do not say"},
 }}
 
@@ -156,7 +181,7 @@ func topClientRows(w *render.Writer, r *tui.Rated) error {
 		if !c.Seen.IsZero() {
 			seen = c.Seen
 		}
-		if err := w.Row(r.At, c.ID, c.Addr, c.Language, c.Version, listOf(c.Consumes), listOf(c.Produces), seen); err != nil {
+		if err := w.Row(c.At, c.ID, strings.Join(c.Addrs, " "), c.Language, c.Version, listOf(c.Consumes), listOf(c.Produces), listOf(c.Brokers), seen); err != nil {
 			return err
 		}
 	}

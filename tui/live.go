@@ -3,8 +3,10 @@ package tui
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"mqx/admin"
@@ -15,80 +17,149 @@ type Live struct {
 	Client *admin.Client
 	Target admin.Target
 	Now    func() time.Time
+	// Redact hides bodies and the values of properties of messages.
+	Redact bool
+
+	round     int
+	topics    []admin.Topic
+	topicsAt  time.Time
+	details   map[string]*detail   // of groups, by name
+	stored    map[string]stored    // of topics, by name
+	consumers map[string]consumers // of groups, by name
+	silent    map[string]*probe    // brokers that did not answer, by address
 }
 
-// Read asks the brokers: each for its state, its topics and its groups with their
-// offsets, and what want names.
+// What a refresh may cost.
+const (
+	// maxDetail bounds the requests that look up what costs requests by the row.
+	maxDetail = 240
+	// topicsEvery is how often the list of topics is read.
+	topicsEvery = 30 * time.Second
+)
+
+// probe asks a broker that has not answered whether it does again.
+type probe struct {
+	err  error
+	done chan error
+}
+
+// answers reads a broker's answer to probes: those that answer are read again.
+func (l *Live) answers() map[string]error {
+	out := map[string]error{}
+	for addr, p := range l.silent {
+		select {
+		case err := <-p.done:
+			if err == nil {
+				delete(l.silent, addr)
+				continue
+			}
+			p.err, p.done = err, nil
+		default:
+		}
+		out[addr] = p.err
+	}
+	return out
+}
+
+// probeAll asks those that are silent, each with one request at a time.
+func (l *Live) probeAll(ctx context.Context) {
+	for addr, p := range l.silent {
+		if p.done != nil {
+			continue
+		}
+		done := make(chan error, 1)
+		p.done = done
+		go func() { // it ends with the time-out of the request
+			_, err := l.Client.RuntimeInfo(context.WithoutCancel(ctx), addr)
+			done <- err
+		}()
+	}
+}
+
+// Read asks the brokers: each for its state and where its groups stand, now and then for
+// its topics, and what want names.
 func (l *Live) Read(ctx context.Context, want Want) (*Snapshot, error) {
 	s := &Snapshot{At: l.Now()}
 	asked := l.Client.Requests()
 	defer func() { s.Took, s.Requests = l.Now().Sub(s.At), l.Client.Requests()-asked }()
-	statuses, _, err := l.Client.BrokerStatuses(ctx, l.Target, true)
+	l.round++
+	l.probeAll(ctx)
+	ctx = admin.Avoid(ctx, l.answers())
+	sweeps, err := l.readBrokers(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	for i := range statuses {
-		s.Brokers = append(s.Brokers, brokerOf(&statuses[i]))
-		s.Clusters = append(s.Clusters, statuses[i].Cluster)
+	ctx = admin.Avoid(ctx, l.answers())
+	if want.All || l.topics == nil || s.At.Sub(l.topicsAt) >= topicsEvery {
+		list, err := l.Client.ListTopics(ctx, admin.ListTopicsOptions{Target: l.Target})
+		if err != nil {
+			return nil, err
+		}
+		s.fail(list.Errors)
+		if len(list.Errors) == 0 || l.topics == nil {
+			l.topics = list.Items
+		}
+		l.topicsAt = s.At
 	}
-	slices.Sort(s.Clusters)
-	s.Clusters = slices.Compact(s.Clusters)
-	lag, err := l.Client.GetLag(ctx, admin.LagOptions{Target: l.Target})
-	if err != nil {
-		return nil, err
-	}
-	topics, err := l.Client.ListTopics(ctx, admin.ListTopicsOptions{Target: l.Target})
-	if err != nil {
-		return nil, err
-	}
-	s.fail(lag.Errors, topics.Errors)
-	for i := range lag.Groups {
-		s.Groups = append(s.Groups, groupOf(&lag.Groups[i]))
-	}
-	known := endsOf(lag.Groups)
-	for i := range topics.Items {
-		s.Topics = append(s.Topics, topicOf(&topics.Items[i], known))
+	s.Groups = groupsOf(sweeps, s.At)
+	if !want.All {
+		s.Bound = int64(3*len(s.Brokers)+3) + maxDetail
 	}
 	if err := l.readMore(ctx, s, want); err != nil {
 		return nil, err
 	}
+	for i := range s.Groups {
+		l.details[s.Groups[i].Name].put(&s.Groups[i])
+	}
+	s.Topics = l.topicList(s)
 	return s, nil
 }
 
-// readMore reads what a view needs beside the rest. A group that has gone is no error.
-func (l *Live) readMore(ctx context.Context, s *Snapshot, want Want) error {
-	if want.Group != "" && s.group(want.Group) != nil {
-		lag, err := l.Client.GetLag(ctx, admin.LagOptions{Target: l.Target, Groups: []string{want.Group}, Ages: true, Members: true})
-		if err == nil {
-			s.fail(lag.Errors)
-			for i := range lag.Groups {
-				*s.group(want.Group) = groupOf(&lag.Groups[i])
+// readBrokers reads the state of all brokers and where the groups stand at the masters,
+// both at a time.
+func (l *Live) readBrokers(ctx context.Context, s *Snapshot) (sweeps []admin.Sweep, err error) {
+	var (
+		wg                sync.WaitGroup
+		statuses          []admin.BrokerStatus
+		failed            []admin.TargetError
+		statusErr, lagErr error
+	)
+	wg.Go(func() { statuses, _, statusErr = l.Client.BrokerStatuses(ctx, l.Target, true) })
+	wg.Go(func() { sweeps, failed, lagErr = l.Client.SweepLag(ctx, l.Target) })
+	wg.Wait()
+	if err := cmp.Or(statusErr, lagErr); err != nil {
+		return nil, err
+	}
+	for i := range statuses {
+		b := brokerOf(&statuses[i])
+		b.At = l.Now()
+		if b.Err != "" {
+			b.At = time.Time{}
+			if l.silent == nil {
+				l.silent = map[string]*probe{}
 			}
-		} else {
-			s.Errors = append(s.Errors, Failure{Who: want.Group, Why: err.Error()})
+			if err := statuses[i].Err; l.silent[b.Addr] == nil && errors.Is(err, context.DeadlineExceeded) {
+				l.silent[b.Addr] = &probe{err: err}
+			}
 		}
+		s.Brokers = append(s.Brokers, b)
+		s.Clusters = append(s.Clusters, statuses[i].Cluster)
 	}
-	if !want.Clients {
-		return nil
+	slices.Sort(s.Clusters)
+	s.Clusters = slices.Compact(s.Clusters)
+	s.fail(failed)
+	for _, f := range failed {
+		s.Missing = append(s.Missing, f.Broker)
 	}
-	list, err := l.Client.ListInstances(ctx, admin.InstancesOptions{Target: l.Target})
-	if err != nil {
-		return err
-	}
-	s.fail(list.Errors)
-	for _, c := range list.Items {
-		s.Clients = append(s.Clients, Client{
-			ID: c.ID, Addr: strings.Join(c.Addrs, " "), Language: c.Language, Version: c.Version, Consumes: c.Consumes, Produces: c.Produces, Seen: c.LastSeen,
-		})
-	}
-	return nil
+	return sweeps, nil
 }
 
 // fail notes the brokers that did not answer, each once.
 func (s *Snapshot) fail(lists ...[]admin.TargetError) {
 	for _, list := range lists {
 		for _, e := range list {
-			if f := (Failure{cmp.Or(e.Broker, e.Addr), e.Addr, e.Err.Error()}); !slices.Contains(s.Errors, f) {
+			f := Failure{cmp.Or(e.Broker, e.Addr), e.Addr, e.Err.Error()}
+			if !slices.ContainsFunc(s.Errors, func(o Failure) bool { return o.Who == f.Who && o.Addr == f.Addr }) {
 				s.Errors = append(s.Errors, f)
 			}
 		}
@@ -108,81 +179,53 @@ func brokerOf(st *admin.BrokerStatus) Broker {
 	b.Version, _ = st.Text("brokerVersionDesc")
 	b.FlushBehind, _ = st.Text("remainHowManyDataToFlush")
 	b.Puts, b.Gets = num("msgPutTotalTodayNow"), num("msgGetTotalTodayNow")
-	b.PutMax, b.Disk = num("putMessageEntireTimeMax"), num("commitLogDiskRatio")
+	b.PutMax, b.PutP99, b.Disk = num("putMessageEntireTimeMax"), num("putLatency99"), num("commitLogDiskRatio")
 	b.SendWaiting, b.SendWait = num("sendThreadPoolQueueSize"), num("sendThreadPoolQueueHeadWaitTimeMills")
 	b.LockHeld, b.DispatchLeft = num("pageCacheLockTimeMills"), num("dispatchBehindBytes")
 	b.Started, _ = st.Time("bootTimestamp")
 	return b
 }
 
-func groupOf(g *admin.GroupLag) Group {
-	topics, retries := g.Total()
-	out := Group{
-		Name: g.Group, Online: g.Online, Model: g.Model, Type: g.Type, Members: len(g.Members), Marks: g.Marks,
-		Lag: Num{float64(topics.Lag.Value), topics.Lag.OK}, Retry: Num{float64(retries.Lag.Value), retries.Lag.OK},
-		Flight: Num{float64(topics.InFlight.Value), topics.InFlight.OK}, Age: topics.Age.Value, Expires: string(topics.Expires),
-		Lost: topics.Lost + retries.Lost, Done: Num{0, true},
-	}
-	for i := range g.Queues {
-		q := &g.Queues[i]
-		one := Queue{
-			Topic: q.Topic, Broker: q.Broker, ID: q.QueueID.QueueID, Retry: q.Retry, Owner: q.Owner, Age: q.Age.Value, Marks: q.Marks,
-			Committed: Num{float64(q.Committed.Value), q.Committed.OK}, End: Num{float64(q.Max.Value), q.Max.OK},
-			Lag: Num{float64(q.Lag.Value), q.Lag.OK}, Flight: Num{float64(q.InFlight.Value), q.InFlight.OK},
-		}
-		if one.Committed.OK {
-			out.Done.V += one.Committed.V
-		}
-		out.Queues = append(out.Queues, one)
-		if !q.Retry && !slices.Contains(out.Topics, q.Topic) {
-			out.Topics = append(out.Topics, q.Topic)
-		}
-	}
-	return out
-}
-
-// ends are the ends of the queues of topics, as the groups that read them show them.
-type ends map[string]*topicEnds
-
-type topicEnds struct {
-	queues map[string]float64
-	groups int
-}
-
-func endsOf(groups []admin.GroupLag) ends {
-	out := ends{}
-	for i := range groups {
-		counted := map[string]bool{}
-		for j := range groups[i].Queues {
-			q := &groups[i].Queues[j]
-			if !q.Max.OK {
-				continue
+// groupsOf puts together what the brokers say of the groups.
+func groupsOf(sweeps []admin.Sweep, now time.Time) []Group {
+	index := map[string]int{}
+	var out []Group
+	for i := range sweeps {
+		at := &sweeps[i]
+		for j := range at.Groups {
+			from := &at.Groups[j]
+			k, ok := index[from.Name]
+			if !ok {
+				k = len(out)
+				index[from.Name] = k
+				out = append(out, Group{Name: from.Name})
 			}
-			t := out[q.Topic]
-			if t == nil {
-				t = &topicEnds{queues: map[string]float64{}}
-				out[q.Topic] = t
-			}
-			t.queues[q.Broker+"/"+itoa(int64(q.QueueID.QueueID))] = float64(q.Max.Value)
-			if !counted[q.Topic] {
-				counted[q.Topic] = true
-				t.groups++
+			g := &out[k]
+			g.TPS = Num{g.TPS.V + from.TPS, true}
+			for _, q := range from.Queues {
+				g.Queues = append(g.Queues, Queue{
+					Topic: q.Topic, Broker: at.Name, ID: q.QueueID, Retry: strings.HasPrefix(q.Topic, retryPrefix), At: at.At, Committed: Known(q.Committed),
+					End: Known(q.End), Lag: Known(max(0, q.End-q.Committed)),
+				})
 			}
 		}
 	}
+	for i := range out {
+		g := &out[i]
+		slices.SortFunc(g.Queues, func(a, b Queue) int { return a.compare(&b) })
+		g.sum(now)
+	}
+	slices.SortFunc(out, func(a, b Group) int { return compareText(a.Name, b.Name) })
 	return out
 }
 
-func topicOf(t *admin.Topic, known ends) Topic {
-	out := Topic{Name: t.Name, Kind: t.Kind, Brokers: len(t.Brokers)}
-	for _, b := range t.Brokers {
-		out.Queues += b.WriteQueues
+// retryPrefix stands before the names of retry topics.
+const retryPrefix = "%RETRY%"
+
+func (s *Snapshot) group(name string) *Group {
+	i, ok := slices.BinarySearchFunc(s.Groups, name, func(g Group, n string) int { return compareText(g.Name, n) })
+	if !ok {
+		return nil
 	}
-	if e := known[t.Name]; e != nil {
-		out.Groups, out.End.OK = e.groups, true
-		for _, end := range e.queues {
-			out.End.V += end
-		}
-	}
-	return out
+	return &s.Groups[i]
 }

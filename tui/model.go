@@ -3,10 +3,13 @@ package tui
 import (
 	"context"
 	"fmt"
+	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
 
 	"mqx/internal/render"
 )
@@ -15,12 +18,25 @@ import (
 type Options struct {
 	Source   Source
 	Interval time.Duration
+	// FixedInterval: the interval was given, a layout does not change it.
+	FixedInterval bool
 	// Rounds is after how many refreshes it ends; 0: never.
 	Rounds int
+	// First is a snapshot that has been read already; nil: none has.
+	First *Snapshot
 	Colour bool
+	Mouse  bool
 	Now    func() time.Time
 	// Target is what the lines for mqx admin have to name the cluster, as in " -n 10.0.0.1:9876".
 	Target string
+	// ReadOnly is why nothing may be changed; empty: it may.
+	ReadOnly string
+	// Command is a command of mqx with these arguments for the same cluster, which runs on
+	// the terminal; nil where there is none to run it against.
+	Command func(args []string) *exec.Cmd
+	// Layout is how the screen is at the start; Save keeps one, nil where there is no place.
+	Layout Layout
+	Save   func(Layout) error
 }
 
 // Bounds of the interval.
@@ -43,29 +59,52 @@ type Model struct {
 	now     *Rated
 	err     error // of the last refresh
 	reading bool
+	again   bool // something else is wanted than what is being read
 	rounds  int
 
-	view   view
-	group  string // of queuesView
-	cursor map[view]int
-	orders map[view]order
-	marks  map[view]map[string]bool
-	filter string
-	typing byte // '/' or ':' while a line is typed, else 0
-	typed  string
-	paused bool
-	help   bool
-	note   string
+	view    view
+	group   string // of queuesView
+	message *Message
+	msgErr  error // why there is no message
+	cursor  map[view]int
+	orders  map[view]order
+	marks   map[view]map[string]bool
+	filter  string
+	typing  byte // '/' or ':' while a line is typed, else 0
+	typed   string
+	menu    *menu
+	paused  bool
+	mouse   bool
+	help    bool
+	note    string
+
+	drawn tableCache
+}
+
+// tableCache is the last table, for as long as it holds.
+type tableCache struct {
+	of   *Rated
+	view view
+	key  string
+	sec  int64
+	grid *grid
 }
 
 // NewModel makes the program. ctx ends what it reads.
 func NewModel(ctx context.Context, o Options) *Model {
 	m := &Model{
-		o: o, ctx: ctx, screen: screen{o.Colour}, width: 80, height: 24, history: NewHistory(),
+		o: o, ctx: ctx, screen: screen{mono()}, width: 80, height: 24, history: NewHistory(), mouse: o.Mouse,
 		cursor: map[view]int{}, orders: map[view]order{}, marks: map[view]map[string]bool{},
+	}
+	if o.Colour {
+		m.screen.theme = themes[0]
 	}
 	for v, ord := range firstOrder {
 		m.orders[v] = ord
+	}
+	m.take(&o.Layout)
+	if o.First != nil {
+		m.now = m.history.Add(o.First)
 	}
 	return m
 }
@@ -76,6 +115,10 @@ func (m *Model) Err() error { return m.err }
 type (
 	snapshotMsg struct {
 		s   *Snapshot
+		err error
+	}
+	messageMsg struct {
+		m   *Message
 		err error
 	}
 	tickMsg  struct{}
@@ -90,16 +133,49 @@ func (m *Model) clock() tea.Cmd {
 	return tea.Tick(time.Second, func(time.Time) tea.Msg { return clockMsg{} })
 }
 
+// want is what the page needs.
+func (m *Model) want() Want {
+	w := Want{Clients: m.view == clientsView, Brokers: m.view == brokersView}
+	if m.view == queuesView {
+		w.Group = m.group
+	}
+	if m.now == nil {
+		return w
+	}
+	switch m.view {
+	case groupsView:
+		w.Groups = m.seen()
+	case topicsView:
+		w.Topics = m.seen()
+	case overview:
+		f := m.frame()
+		g := f.groups()
+		g.arrange("", firstOrder[groupsView])
+		for i := range min(len(g.rows), m.height) {
+			w.Groups = append(w.Groups, g.rows[i].name)
+		}
+	default:
+	}
+	return w
+}
+
+// seen are the names of the rows on the screen.
+func (m *Model) seen() (out []string) {
+	g := m.grid()
+	first := g.first(m.at(g), m.room())
+	for i := first; i < len(g.rows) && i < first+m.room(); i++ {
+		out = append(out, g.rows[i].name)
+	}
+	return out
+}
+
 // read asks for a snapshot, one at a time.
 func (m *Model) read() tea.Cmd {
 	if m.reading {
 		return nil
 	}
 	m.reading = true
-	want := Want{Clients: m.view == clientsView}
-	if m.view == queuesView {
-		want.Group = m.group
-	}
+	want := m.want()
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, readTimeout)
 		defer cancel()
@@ -109,7 +185,11 @@ func (m *Model) read() tea.Cmd {
 }
 
 func (m *Model) later() tea.Cmd {
-	return tea.Tick(m.o.Interval, func(time.Time) tea.Msg { return tickMsg{} })
+	wait := m.o.Interval
+	if m.now != nil { // the time that reading took is part of the interval
+		wait = max(wait/4, wait-m.now.Took)
+	}
+	return tea.Tick(wait, func(time.Time) tea.Msg { return tickMsg{} })
 }
 
 // Update takes a message.
@@ -119,6 +199,14 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.width, m.height = msg.Width, msg.Height
 	case snapshotMsg:
 		return m, m.took(msg)
+	case messageMsg:
+		m.message, m.msgErr = msg.m, msg.err
+		m.cursor[messageView] = 0
+	case actedMsg:
+		if msg.err != nil {
+			m.note = "it ended with: " + msg.err.Error()
+		}
+		return m, m.read()
 	case tickMsg:
 		if m.paused {
 			return m, m.later()
@@ -128,6 +216,12 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.clock()
 	case tea.KeyPressMsg:
 		return m, m.key(msg.String())
+	case tea.MouseClickMsg:
+		if msg.Button == tea.MouseLeft {
+			return m, m.click(msg.X, msg.Y)
+		}
+	case tea.MouseWheelMsg:
+		return m, m.moveOrOpen(map[tea.MouseButton]string{tea.MouseWheelUp: "up", tea.MouseWheelDown: "down"}[msg.Button])
 	}
 	return m, nil
 }
@@ -142,6 +236,10 @@ func (m *Model) took(msg snapshotMsg) tea.Cmd {
 	if m.o.Rounds > 0 && m.rounds >= m.o.Rounds {
 		return tea.Quit
 	}
+	if m.again && !m.paused { // a page was opened while another was read
+		m.again = false
+		return m.read()
+	}
 	return m.later()
 }
 
@@ -150,6 +248,9 @@ func (m *Model) View() tea.View {
 	v := tea.NewView(m.Screen())
 	v.AltScreen = true
 	v.WindowTitle = "mqx top"
+	if m.mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
 	return v
 }
 
@@ -161,14 +262,27 @@ func (m *Model) Screen() string {
 	}
 	lines = append(lines[:max(0, m.height-1)], m.foot())
 	for i, l := range lines {
+		if lipgloss.Width(l) > m.width { // a screen that is too narrow for what has to stay
+			l = lipgloss.NewStyle().MaxWidth(m.width).Render(l)
+		}
 		lines[i] = strings.TrimRight(l, " ")
 	}
 	return strings.Join(lines, "\n")
 }
 
+// room is the height that a table has, with its titles.
+func (m *Model) room() int { return m.height - headLines - 1 }
+
 func (m *Model) lines() []string {
 	if m.help {
-		return append([]string{m.screen.bold("Keys"), ""}, helpLines...)
+		lines := []string{m.screen.bold("Keys"), ""}
+		for _, l := range helpLines {
+			lines = append(lines, cut(l, m.width, false))
+		}
+		return lines
+	}
+	if m.menu != nil {
+		return m.menuLines(m.width)
 	}
 	if m.now == nil {
 		text := "asking the name servers …"
@@ -178,24 +292,54 @@ func (m *Model) lines() []string {
 		return []string{m.screen.bold("mqx top"), "", cut(text, m.width, false)}
 	}
 	age := m.o.Now().Sub(m.now.At)
-	lines := []string{m.screen.head(m.now, m.o.Interval, age, m.paused, m.width), m.screen.tabs(m.view, m.group, m.width), ""}
-	room := m.height - len(lines) - 1
-	if m.view == overview {
-		return append(lines, m.screen.overviewLines(m.now, m.history, m.o.Now(), m.width, room)...)
+	lines := []string{
+		m.screen.head(m.now, m.o.Interval, age, m.paused, m.o.ReadOnly != "", m.width), m.screen.tabs(m.view, m.group, m.width), "",
+	}
+	switch m.view {
+	case overview:
+		return append(lines, m.screen.overviewLines(m.frame(), m.width, m.room())...)
+	case messageView:
+		text := m.screen.messageLines(m.message, m.msgErr, m.o.Now(), m.width)
+		m.cursor[messageView] = max(0, min(m.cursor[messageView], len(text)-m.room()))
+		return append(lines, text[m.cursor[messageView]:]...)
+	default:
 	}
 	g := m.grid()
-	return append(lines, m.screen.gridLines(g, m.marks[m.view], m.at(g), m.width, room)...)
+	return append(lines, m.screen.gridLines(g, m.history, m.marks[m.view], m.at(g), m.width, m.room())...)
 }
 
-// grid is the view as a table, filtered and sorted.
+func (m *Model) frame() *frame {
+	return &frame{r: m.now, h: m.history, now: m.o.Now(), every: m.o.Interval, group: m.group}
+}
+
+// grid is the view as a table, filtered and sorted. It is made once for a snapshot, a
+// page and a second: ages are told in seconds.
 func (m *Model) grid() *grid {
-	g := gridOf(m.view, m.now, m.history, m.group, m.o.Now())
+	key := fmt.Sprint(m.group, "\x00", m.filter, "\x00", m.orders[m.view], m.o.Interval)
+	now := m.o.Now()
+	if c := &m.drawn; c.grid != nil && c.of == m.now && c.view == m.view && c.key == key && c.sec == now.Unix() {
+		return c.grid
+	}
+	g := m.frame().table(m.view)
 	g.arrange(m.filter, m.orders[m.view])
+	m.drawn = tableCache{m.now, m.view, key, now.Unix(), g}
 	return g
 }
 
 // at is the row of the cursor; -1 in an empty table.
 func (m *Model) at(g *grid) int { return min(m.cursor[m.view], len(g.rows)-1) }
+
+// queueOf is the queue of a row of queuesView.
+func (m *Model) queueOf(key string) *Queue {
+	g := m.now.group(m.group)
+	if g == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(g.Queues, func(q Queue) bool { return q.Key() == key }); i >= 0 {
+		return &g.Queues[i]
+	}
+	return nil
+}
 
 // foot is the last line: what is typed, what is to be said, or what went wrong.
 func (m *Model) foot() string {
@@ -211,9 +355,24 @@ func (m *Model) foot() string {
 	case m.now == nil:
 		return m.screen.paint("q end", render.Dim)
 	}
-	text := fmt.Sprintf("? keys  / filter  q end   %s requests in %s", count(Known(m.now.Requests)), render.FormatDuration(m.now.Took))
+	return m.screen.paint(cut(m.costs(), m.width, false), render.Dim)
+}
+
+// costs says the keys and what the last refresh has cost the brokers.
+func (m *Model) costs() string {
+	text := fmt.Sprintf("? keys  a act  / filter  q end   %s requests", count(Known(m.now.Requests)))
+	if m.now.Bound > 0 {
+		text += " of at most " + count(Known(m.now.Bound))
+	}
+	text += " in " + render.FormatDuration(m.now.Took)
+	if (m.view == clientsView || m.view == brokersView) && !m.now.Whole && m.now.ClientsOf > 0 {
+		text += fmt.Sprintf("   members of %d of %d groups so far", m.now.ClientsOf, len(m.now.Groups))
+	}
+	if n := len(m.marks[m.view]); n > 0 {
+		text = plural(n, "row") + " marked   " + text
+	}
 	if m.filter != "" {
 		text = "filter: " + m.filter + " (Esc takes it away)   " + text
 	}
-	return m.screen.paint(cut(text, m.width, false), render.Dim)
+	return text
 }

@@ -61,3 +61,22 @@ func span(d time.Duration) string {
 	}
 	return render.FormatDuration(d)
 }
+
+// latency is a time in ms with its fractions.
+func latency(n Num) string {
+	switch {
+	case !n.OK:
+		return unknown
+	case n.V < 10:
+		return strconv.FormatFloat(n.V, 'f', 2, 64) + "ms"
+	}
+	return millis(n)
+}
+
+// size is a number of bytes.
+func size(n Num) string {
+	if !n.OK {
+		return unknown
+	}
+	return render.FormatSize(int64(n.V))
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,10 @@ func newBench(t *testing.T, many, width, height int) *bench {
 
 func (b *bench) Read(ctx context.Context, w Want) (*Snapshot, error) { return b.source.Read(ctx, w) }
 
+func (b *bench) Message(ctx context.Context, ref MessageRef) (*Message, error) {
+	return b.source.Message(ctx, ref)
+}
+
 // refresh lets n intervals pass.
 func (b *bench) refresh(n int) {
 	for range n {
@@ -49,8 +54,12 @@ func (b *bench) run(cmd tea.Cmd) {
 	if cmd == nil {
 		return
 	}
-	if msg, ok := cmd().(snapshotMsg); ok {
+	switch msg := cmd().(type) {
+	case snapshotMsg:
 		b.m.took(msg)
+	case messageMsg:
+		b.m.Update(msg)
+	default:
 	}
 }
 
@@ -74,6 +83,12 @@ func (b *bench) check(name string) {
 			b.t.Errorf("%s: line %d is %d wide on a screen of %d: %s", name, i+1, w, b.m.width, l)
 		}
 	}
+	b.compare(name, got)
+}
+
+// compare compares a text with a file.
+func (b *bench) compare(name, got string) {
+	b.t.Helper()
 	file := filepath.Join("testdata", name+".txt")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
@@ -96,7 +111,8 @@ func TestScreens(t *testing.T) {
 		b := newBench(t, 0, size[0], size[1])
 		b.refresh(20)
 		for _, v := range []struct{ name, keys string }{
-			{"overview", "1"}, {"brokers", "2"}, {"topics", "3"}, {"groups", "4"}, {"queues", "4 g enter"}, {"clients", "5"}, {"help", "?"},
+			{"overview", "1"}, {"brokers", "2"}, {"topics", "3"}, {"groups", "4"}, {"queues", "4 g enter"}, {"message", "g enter"}, {"clients", "5"},
+			{"actions", "4 g a"}, {"action", "r"}, {"help", "esc ?"},
 		} {
 			b.keys(v.keys)
 			b.check(fmt.Sprintf("%s-%dx%d", v.name, size[0], size[1]))
@@ -117,7 +133,7 @@ func TestScreensWithoutData(t *testing.T) {
 	b.keys("4")
 	b.check("empty-groups")
 	b.m.Update(tea.WindowSizeMsg{Width: 20, Height: 5})
-	for k := 1; k <= 5; k++ {
+	for k := 1; k <= 7; k++ {
 		b.keys(fmt.Sprint(k))
 		if n := strings.Count(b.m.Screen(), "\n"); n != 4 {
 			t.Errorf("view %d has %d lines on a screen of 5", k, n+1)
@@ -131,7 +147,13 @@ func (failing) Read(context.Context, Want) (*Snapshot, error) {
 	return nil, errors.New("nothing answers at 10.0.0.1:9876")
 }
 
+func (failing) Message(context.Context, MessageRef) (*Message, error) {
+	return nil, errors.New("nothing answers at 10.0.0.1:9876")
+}
+
 type nothing struct{ b *bench }
+
+func (nothing) Message(context.Context, MessageRef) (*Message, error) { return nil, errors.New("none") }
 
 func (n nothing) Read(context.Context, Want) (*Snapshot, error) { return &Snapshot{At: n.b.now}, nil }
 
@@ -158,7 +180,7 @@ func TestKeys(t *testing.T) {
 		t.Errorf("no mark:\n%s", b.m.Screen())
 	}
 	b.keys("esc")
-	if len(b.m.grid().rows) != 1004 {
+	if len(b.m.grid().rows) != 1005 {
 		t.Error("the filter is still there")
 	}
 	b.keys("- -")
@@ -193,6 +215,10 @@ func TestStale(t *testing.T) {
 	alive := b.source
 	b.source = dying{alive}
 	b.refresh(5)
+	for _, v := range []struct{ name, keys string }{{"overview", "1"}, {"brokers", "2"}, {"topics", "3"}, {"groups", "4"}, {"queues", "4 G enter"}} {
+		b.keys(v.keys)
+		b.check("silent-" + v.name)
+	}
 	b.keys("2")
 	if s := b.m.Screen(); !strings.Contains(s, "silent for 1m") {
 		t.Errorf("the silence of a broker is not told:\n%s", s)
@@ -204,35 +230,50 @@ type dying struct{ Source }
 
 func (d dying) Read(ctx context.Context, w Want) (*Snapshot, error) {
 	s, err := d.Source.Read(ctx, w)
-	if err == nil {
-		b := s.Brokers[0]
-		s.Brokers[0] = Broker{Cluster: b.Cluster, Name: b.Name, Addr: b.Addr, Err: "gone"}
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	b := s.Brokers[0]
+	s.Brokers[0] = Broker{Cluster: b.Cluster, Name: b.Name, Addr: b.Addr, Err: "gone"}
+	for i := range s.Groups {
+		s.Groups[i].Queues = slices.DeleteFunc(s.Groups[i].Queues, func(q Queue) bool { return q.Broker == b.Name })
+		s.Groups[i].sum(s.At)
+	}
+	for i := range s.Topics {
+		s.Topics[i].End = Num{s.Topics[i].End.V / 2, s.Topics[i].End.OK}
+	}
+	return s, nil
 }
 
-// A queue that lags and does not move is stuck; one whose offset falls has gone back.
+// A queue that lags and does not move is stuck after a while; one whose offset falls has
+// gone back.
 func TestQueuesThatStand(t *testing.T) {
 	h := NewHistory()
 	at := time.Unix(0, 0)
 	snap := func(committed, end float64) *Snapshot {
-		at = at.Add(time.Second)
+		at = at.Add(5 * time.Second)
 		q := Queue{Topic: "T", Broker: "b", Committed: Known(committed), End: Known(end), Lag: Known(end - committed)}
 		return &Snapshot{At: at, Groups: []Group{{Name: "g", Online: true, Lag: q.Lag, Done: q.Committed, Queues: []Queue{q}}}}
 	}
-	marks := func(r *Rated) string { return groupCells(r, h, &r.Groups[0])[9].text }
-	for i := range stuckAfter + 1 {
-		if got := marks(h.Add(snap(5, 10+float64(i)))); (got == "stuck") != (i == stuckAfter) {
+	marks := func(r *Rated) string {
+		return strings.Join((&frame{r: r, h: h, now: at, every: time.Second}).marks(&r.Groups[0]), ",")
+	}
+	for i, want := range []string{"", "", "", "stuck"} {
+		if got := marks(h.Add(snap(5, 10+float64(i)))); got != want {
 			t.Errorf("after %d refreshes: %q", i+1, got)
 		}
 	}
 	r := h.Add(snap(9, 20))
-	if got := marks(r); got != "" || r.GroupOut["g"] != Known(4) {
-		t.Errorf("it moves: %q, %v", got, r.GroupOut["g"])
+	if got := marks(r); got != "" {
+		t.Errorf("it moves: %q", got)
+	}
+	if got := r.GroupOut["g"]; got != Known(0.4) { // 4 in the last 10 s
+		t.Errorf("it consumes %v a second", got)
 	}
 	if got := marks(h.Add(snap(2, 20))); got != "went back" {
 		t.Errorf("offset 9 -> 2: %q", got)
 	}
+	at = at.Add(backFor)
 	if got := marks(h.Add(snap(20, 20))); got != "" {
 		t.Errorf("it has read all: %q", got)
 	}
@@ -243,11 +284,11 @@ func TestRates(t *testing.T) {
 	at := time.Unix(100, 0)
 	before := &Snapshot{At: at, Brokers: []Broker{{Name: "a", Puts: Known(1000)}, {Name: "b", Puts: Known(50)}}, Topics: []Topic{{Name: "T", End: Known(10)}, {Name: "U"}}}
 	now := &Snapshot{At: at.Add(4 * time.Second), Brokers: []Broker{{Name: "a", Puts: Known(1400)}, {Name: "b", Puts: Known(0)}}, Topics: []Topic{{Name: "T", End: Known(18)}, {Name: "U"}}}
-	r := rate(before, now)
+	r := NewHistory().rate(before, now)
 	if r.BrokerIn["/a/"] != Known(100) || r.BrokerIn["/b/"].OK || r.In != Known(100) || r.TopicIn["T"] != Known(2) || r.TopicIn["U"].OK || r.Out.OK {
 		t.Errorf("in %v %v, all %v, topics %v, out %v", r.BrokerIn["/a/"], r.BrokerIn["/b/"], r.In, r.TopicIn, r.Out)
 	}
-	if first := rate(nil, now); first.In.OK || first.TopicIn["T"].OK {
+	if first := NewHistory().rate(nil, now); first.In.OK || first.TopicIn["T"].OK {
 		t.Error("the first snapshot has rates")
 	}
 }

@@ -17,13 +17,15 @@ type column struct {
 	right bool
 	drop  int // 0: it stays
 	grows bool
+	spark bool // its cells are histories, drawn as wide as it is
 }
 
 // cell is a value: as it is drawn, and as it is sorted.
 type cell struct {
-	text string
-	num  Num // numbers sort by it, texts by their text
-	tone render.Tone
+	text   string
+	num    Num // numbers sort by it, texts by their text
+	tone   render.Tone
+	series string // the history that is drawn in it
 }
 
 func text(s string) cell               { return cell{text: s} }
@@ -49,11 +51,21 @@ func boolCompare(a, b bool) int {
 	return 1
 }
 
-// row is a line of a view; name is what it is of.
+// row is a line of a view.
 type row struct {
-	name  string
+	name  string // what it is of
+	id    string // tells rows apart
 	cells []cell
-	stale bool
+	stale bool   // its figures are not of now
+	old   string // what is said of that beside the name
+}
+
+// label is the text of the first cell, which says how old a row is.
+func (r *row) label() string {
+	if r.old == "" {
+		return r.cells[0].text
+	}
+	return r.cells[0].text + " " + r.old
 }
 
 // grid is a view as a table.
@@ -63,27 +75,38 @@ type grid struct {
 	empty   string // what is said where there is no row
 }
 
-// order says by what column, and which way, rows are sorted.
+// order says by what column, named by its letter, and which way, rows are sorted.
 type order struct {
-	column int
+	letter byte
 	down   bool
+}
+
+// sorted is the column that is sorted by; the first where there is none of that letter.
+func (g *grid) sorted(o order) int {
+	for i, c := range g.columns {
+		if c.sort == o.letter && o.letter != 0 {
+			return i
+		}
+	}
+	return 0
 }
 
 // arrange filters and sorts the rows. Equal ones go by name.
 func (g *grid) arrange(filter string, o order) {
 	if filter != "" {
-		want := strings.ToLower(filter)
+		want, not := strings.CutPrefix(strings.ToLower(filter), "!")
 		g.rows = slices.DeleteFunc(g.rows, func(r row) bool {
-			return !slices.ContainsFunc(r.cells, func(c cell) bool { return strings.Contains(strings.ToLower(c.text), want) })
+			return not == slices.ContainsFunc(r.cells, func(c cell) bool { return strings.Contains(strings.ToLower(c.text), want) })
 		})
 		g.empty = "nothing matches " + filter
 	}
+	by := g.sorted(o)
 	slices.SortStableFunc(g.rows, func(a, b row) int {
-		d := a.cells[o.column].less(b.cells[o.column])
+		d := a.cells[by].less(b.cells[by])
 		if o.down {
 			d = -d
 		}
-		return cmp.Or(d, cmp.Compare(a.name, b.name))
+		return cmp.Or(d, cmp.Compare(a.name, b.name), cmp.Compare(a.id, b.id))
 	})
 }
 
@@ -92,8 +115,16 @@ func (g *grid) widths(total int) []int {
 	out := make([]int, len(g.columns))
 	for i, c := range g.columns {
 		out[i] = lipgloss.Width(c.title)
-		for _, r := range g.rows {
-			out[i] = max(out[i], lipgloss.Width(r.cells[i].text))
+		if c.spark {
+			out[i] = max(out[i], sparkWidth)
+			continue
+		}
+		for j := range g.rows {
+			text := g.rows[j].cells[i].text
+			if i == 0 {
+				text = g.rows[j].label()
+			}
+			out[i] = max(out[i], textWidth(text))
 		}
 	}
 	for used(out) > total {
@@ -123,6 +154,33 @@ func (g *grid) widths(total int) []int {
 	return out
 }
 
+// sparkWidth is the least width of a history.
+const sparkWidth = 10
+
+// textWidth is the width of a text on a terminal.
+func textWidth(s string) int {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return lipgloss.Width(s)
+		}
+	}
+	return len(s)
+}
+
+// wrap breaks a text into lines of a width.
+func wrap(text string, width int) (out []string) {
+	line, n := "", 0
+	for _, r := range text {
+		w := lipgloss.Width(string(r))
+		if n+w > width {
+			out = append(out, line)
+			line, n = "", 0
+		}
+		line, n = line+string(r), n+w
+	}
+	return append(out, line)
+}
+
 func used(widths []int) int {
 	n := 0
 	for _, w := range widths {
@@ -135,7 +193,7 @@ func used(widths []int) int {
 
 // cut is text in a width: cut with a mark, or filled with blanks on one side.
 func cut(text string, width int, right bool) string {
-	w := lipgloss.Width(text)
+	w := textWidth(text)
 	if w > width {
 		out, n := "", 0
 		for _, r := range text {
