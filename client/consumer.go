@@ -192,7 +192,7 @@ func (c *Consumer) Run(ctx context.Context, f func(ctx context.Context, ms []*Re
 	wg.Wait()
 	c.stopQueues()
 	// 2. What was taken is committed, and the broker has it before the group is left.
-	err = errors.Join(err, c.commitAll(true))
+	err = errors.Join(err, c.commitAll())
 	// 3. Leave the group, so that its other members take over at once.
 	c.beats.stop(&remoting.UnregisterClientHeader{ClientID: c.core.id, ConsumerGroup: c.cfg.Group})
 	// 4. Connections.
@@ -246,7 +246,7 @@ func (c *Consumer) commitLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := c.commitAll(false); err != nil {
+			if err := c.commitAll(); err != nil {
 				c.core.log.Warn("commit failed", "group", c.cfg.Group, "error", err)
 			}
 		}
@@ -256,8 +256,8 @@ func (c *Consumer) commitLoop(ctx context.Context) {
 // finalCommit bounds the commits at the end.
 const finalCommit = 5 * time.Second
 
-// commitAll commits what was taken and is not committed yet.
-func (c *Consumer) commitAll(wait bool) error {
+// commitAll commits what was taken and the broker has not answered to have.
+func (c *Consumer) commitAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), finalCommit)
 	defer cancel()
 	c.mu.Lock()
@@ -268,12 +268,12 @@ func (c *Consumer) commitAll(wait bool) error {
 	c.mu.Unlock()
 	var errs []error
 	for _, a := range queues {
-		errs = append(errs, c.commitQueue(ctx, a, wait))
+		errs = append(errs, c.commitQueue(ctx, a))
 	}
 	return errors.Join(errs...)
 }
 
-func (c *Consumer) commitQueue(ctx context.Context, a *assigned, wait bool) error {
+func (c *Consumer) commitQueue(ctx context.Context, a *assigned) error {
 	if c.cfg.Broadcast {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (c *Consumer) commitQueue(ctx context.Context, a *assigned, wait bool) erro
 	if !due {
 		return nil
 	}
-	if err := c.core.commit(ctx, c.cfg.Group, a.queue, offset, wait); err != nil {
+	if err := c.core.commit(ctx, c.cfg.Group, a.queue, offset); err != nil {
 		return fmt.Errorf("cannot commit offset %d of %s: %w", offset, a.queue, err)
 	}
 	a.committed(offset)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -212,6 +213,32 @@ func TestOffsetFaultDoesNotStartAtZero(t *testing.T) { // N040 N047
 	}
 	b.intercept(remoting.ReqQueryConsumerOffset, nil)
 	eventually(t, "the rest", func() bool { return slices.Equal(m.bodies(), []string{"p8", "p9"}) })
+}
+
+// Whatever fails once while a member begins is done again soon, not with the next heartbeat, rebalance or new offset: it consumes, and
+// the broker has its offset.
+func TestWhatFailsAtFirstIsDoneAgain(t *testing.T) {
+	for _, code := range []int32{remoting.ReqHeartBeat, remoting.ReqGetConsumerListByGroup, remoting.ReqQueryConsumerOffset, remoting.ReqUpdateConsumerOffset} {
+		t.Run(remoting.RequestName(code), func(t *testing.T) {
+			ns := startNameServer(t)
+			b := startBroker(t, ns, "a", "T:1")
+			b.fill(0, bodies("p", 10), "", 1)
+			var fails atomic.Int32
+			fails.Store(2)
+			b.intercept(code, func(r *server.Request) bool {
+				if fails.Add(-1) < 0 {
+					return false
+				}
+				r.Reply(remoting.RespSystemError, "not yet")
+				return true
+			})
+			m := startMember(t, ns, "G", func(c *ConsumerConfig) {
+				c.Heartbeat, c.Rebalance, c.Commit = time.Hour, time.Hour, 50*time.Millisecond
+			})
+			eventually(t, "the messages", func() bool { return len(m.bodies()) == 10 })
+			eventually(t, "the commit", func() bool { return b.committed(0) == 10 })
+		})
+	}
 }
 
 func TestFilteredMessagesAreCommitted(t *testing.T) { // N042

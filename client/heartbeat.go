@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mqx/internal/fastjson"
@@ -30,17 +31,26 @@ func (h *heartbeats) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.cancel = cancel
 	h.done.Go(func() {
-		tick := time.NewTicker(h.core.cfg.Heartbeat)
-		defer tick.Stop()
+		var again backoff
 		for {
-			h.beat(ctx)
-			select {
-			case <-ctx.Done():
+			if !sleep(ctx, again.next(h.beat(ctx), h.core.cfg.Heartbeat)) {
 				return
-			case <-tick.C:
 			}
 		}
 	})
+}
+
+// backoff is the time to the next round of something that is done at intervals: sooner after a round that failed, as a client that
+// its broker does not know gets nothing.
+type backoff struct{ wait time.Duration }
+
+func (b *backoff) next(ok bool, interval time.Duration) time.Duration {
+	if ok {
+		b.wait = 0
+		return interval
+	}
+	b.wait = min(max(2*b.wait, firstRetryWait), interval)
+	return b.wait
 }
 
 // targets are the brokers of all known routes.
@@ -60,14 +70,15 @@ func (h *heartbeats) targets() []string {
 	return out
 }
 
-// beat sends one heartbeat to every target, side by side: one that hangs delays none.
-func (h *heartbeats) beat(ctx context.Context) {
+// beat sends one heartbeat to every target, side by side: one that hangs delays none. It reports whether all have answered.
+func (h *heartbeats) beat(ctx context.Context) bool {
 	body, err := fastjson.Marshal(h.data())
 	if err != nil {
 		h.core.log.Error("cannot encode heartbeat", "error", err)
-		return
+		return false
 	}
 	var wg sync.WaitGroup
+	var failed atomic.Bool
 	for _, addr := range h.targets() {
 		wg.Go(func() {
 			req := remoting.NewRequest(remoting.ReqHeartBeat, &remoting.RPCHeader{})
@@ -75,6 +86,9 @@ func (h *heartbeats) beat(ctx context.Context) {
 			_, err := h.core.call(ctx, addr, req)
 			if err != nil && ctx.Err() == nil {
 				h.core.log.Warn("heartbeat failed", "addr", addr, "error", err)
+			}
+			if err != nil {
+				failed.Store(true)
 			}
 			var never *remoteclient.ConnectError
 			if errors.As(err, &never) {
@@ -89,6 +103,7 @@ func (h *heartbeats) beat(ctx context.Context) {
 		})
 	}
 	wg.Wait()
+	return !failed.Load()
 }
 
 // unregisterTimeout bounds leaving a broker at the end.

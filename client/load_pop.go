@@ -183,11 +183,12 @@ func (st *popSlot) receipts(group string, header []byte) (failed string) {
 		}
 		queue, err := strconv.ParseInt(part[1], 10, 32)
 		start, ok := starts[part[0]+" "+part[1]]
-		if err != nil || !ok {
+		bits, all := bitSet(start, part[2])
+		if err != nil || !ok || !all {
 			return "an answer whose offsets cannot be read"
 		}
 		st.acks = append(st.acks, remoting.BatchAck{
-			BitSet: bitSet(start, part[2]), ConsumerGroup: group, InvisibleTime: invisible, PopTime: popTime, QueueID: int32(queue), Retry: part[0],
+			BitSet: bits, ConsumerGroup: group, InvisibleTime: invisible, PopTime: popTime, QueueID: int32(queue), Retry: part[0],
 			ReviveQueueID: int32(revive), StartOffset: start, Topic: st.topic,
 		})
 	}
@@ -197,19 +198,21 @@ func (st *popSlot) receipts(group string, header []byte) (failed string) {
 // maxPopSpan bounds the distance of an offset from the start of its pop.
 const maxPopSpan = math.MaxInt16
 
-// bitSet is a list of offsets as the bit set of a batch ack.
-func bitSet(start int64, offsets string) string {
+// bitSet is a list of offsets as the bit set of a batch ack; ok is false when one of them cannot be read or set.
+func bitSet(start int64, offsets string) (text string, ok bool) {
 	var bits []byte
 	for text := range strings.SplitSeq(offsets, ",") {
 		off, err := strconv.ParseInt(text, 10, 64)
-		if d := off - start; err == nil && d >= 0 && d < maxPopSpan {
-			for int64(len(bits)) <= d/8 {
-				bits = append(bits, 0)
-			}
-			bits[d/8] |= 1 << (d % 8)
+		d := off - start
+		if err != nil || d < 0 || d >= maxPopSpan {
+			return "", false
 		}
+		for int64(len(bits)) <= d/8 {
+			bits = append(bits, 0)
+		}
+		bits[d/8] |= 1 << (d % 8)
 	}
-	return base64.StdEncoding.EncodeToString(bits)
+	return base64.StdEncoding.EncodeToString(bits), true
 }
 
 func (s *popSource) unknown(slot int) { s.slots[slot].acks = nil } // what it held comes again

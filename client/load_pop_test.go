@@ -21,11 +21,16 @@ func TestPopReceipts(t *testing.T) {
 	if !slices.Equal(st.acks, want) {
 		t.Errorf("%+v", st.acks)
 	}
-	for _, bad := range []string{"", "{}", `{"extFields":{"popTime":"1","invisibleTime":"2","reviveQid":"x","startOffsetInfo":"0 0 1","msgOffsetInfo":"0 0 1"}}`} {
+	for _, bad := range []string{"", "{}", `{"extFields":{"popTime":"1","invisibleTime":"2","reviveQid":"x","startOffsetInfo":"0 0 1","msgOffsetInfo":"0 0 1"}}`, popAnswer("1,x"), popAnswer("0"), popAnswer("1,40000"), popAnswer("")} {
 		if failed := (&popSlot{}).receipts("G", []byte(bad)); failed == "" {
 			t.Errorf("%q is taken", bad)
 		}
 	}
+}
+
+// popAnswer is the header of an answer with a list of offsets that begins at 1.
+func popAnswer(offsets string) string {
+	return `{"extFields":{"popTime":"1","invisibleTime":"2","reviveQid":"3","startOffsetInfo":"0 0 1","msgOffsetInfo":"0 0 ` + offsets + `"}}`
 }
 
 // A source pops, acknowledges what it got, and ends when nothing has come for a while.

@@ -99,8 +99,8 @@ func (c *core) committed(ctx context.Context, group string, q remoting.MessageQu
 	return n, err
 }
 
-// commit stores an offset of a group; with wait it returns when the broker has taken it.
-func (c *core) commit(ctx context.Context, group string, q remoting.MessageQueue, offset int64, wait bool) error {
+// commit stores an offset of a group and returns when the broker has taken it.
+func (c *core) commit(ctx context.Context, group string, q remoting.MessageQueue, offset int64) error {
 	addr, err := c.brokerOf(ctx, q, masterID)
 	if err != nil {
 		return err
@@ -108,11 +108,6 @@ func (c *core) commit(ctx context.Context, group string, q remoting.MessageQueue
 	req := remoting.NewRequest(remoting.ReqUpdateConsumerOffset, &remoting.UpdateConsumerOffsetHeader{
 		ConsumerGroup: group, Topic: q.Topic, QueueID: q.QueueID, CommitOffset: offset, TopicHeader: topicHeader(q),
 	})
-	if wait {
-		_, err = c.call(ctx, addr, req)
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
-	defer cancel()
-	return c.conn.Oneway(ctx, addr, req)
+	_, err = c.call(ctx, addr, req)
+	return err
 }

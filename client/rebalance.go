@@ -13,28 +13,31 @@ import (
 )
 
 func (c *Consumer) rebalanceLoop(ctx context.Context) {
-	tick := time.NewTicker(c.cfg.Rebalance)
-	defer tick.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var again backoff
 	for {
-		c.rebalance(ctx)
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-timer.C:
 		case <-c.wake:
 		}
+		timer.Reset(again.next(c.rebalance(ctx), c.cfg.Rebalance))
 	}
 }
 
 // rebalance takes this member's share of every subscribed topic. A topic whose
-// members or queues cannot be learned keeps what it has.
-func (c *Consumer) rebalance(ctx context.Context) {
+// members or queues cannot be learned keeps what it has; false says that there was one.
+func (c *Consumer) rebalance(ctx context.Context) bool {
+	ok := true
 	for topic := range c.subs {
 		r, err := c.core.routes.get(ctx, topic)
 		if err != nil {
 			if !message.IsRetry(topic) && ctx.Err() == nil {
 				c.core.log.Warn("rebalance skipped", "topic", topic, "error", err)
 			}
+			ok = ok && message.IsRetry(topic) // that may not be there
 			continue
 		}
 		share := r.read
@@ -44,12 +47,15 @@ func (c *Consumer) rebalance(ctx context.Context) {
 				if ctx.Err() == nil {
 					c.core.log.Warn("rebalance skipped", "topic", topic, "error", err)
 				}
+				ok = false
 				continue
 			}
+			ok = ok && slices.Contains(members, c.core.id) // else its heartbeat has not come yet
 			share = assignAveragely(r.read, members, c.core.id)
 		}
-		c.assign(ctx, topic, share)
+		ok = c.assign(ctx, topic, share) && ok
 	}
+	return ok
 }
 
 // members are the client ids of the group, sorted.
@@ -71,8 +77,8 @@ func (c *Consumer) members(ctx context.Context, r *route) ([]string, error) {
 	return body.ConsumerIDList, nil
 }
 
-// assign makes the queues of a topic that this member reads those of share.
-func (c *Consumer) assign(ctx context.Context, topic string, share []remoting.MessageQueue) {
+// assign makes the queues of a topic that this member reads those of share; false says that some could not be taken.
+func (c *Consumer) assign(ctx context.Context, topic string, share []remoting.MessageQueue) bool {
 	c.mu.Lock()
 	var lost []*assigned
 	for q, a := range c.mu.queues {
@@ -90,16 +96,18 @@ func (c *Consumer) assign(ctx context.Context, topic string, share []remoting.Me
 	for _, a := range lost {
 		c.release(ctx, a)
 	}
+	ok := true
 	for _, q := range gained {
-		c.acquire(ctx, q)
+		ok = c.acquire(ctx, q) && ok
 	}
+	return ok
 }
 
 // release commits a queue that goes to another member and gives it up.
 func (c *Consumer) release(ctx context.Context, a *assigned) {
 	a.cancel()
 	<-a.gone
-	if err := c.commitQueue(ctx, a, true); err != nil {
+	if err := c.commitQueue(ctx, a); err != nil {
 		c.core.log.Warn("commit failed", "group", c.cfg.Group, "error", err)
 	}
 	a.drop()
@@ -109,14 +117,14 @@ func (c *Consumer) release(ctx context.Context, a *assigned) {
 }
 
 // acquire begins to read a queue. When its offset cannot be learned it is left for the
-// next rebalance: a guess would repeat or skip messages.
-func (c *Consumer) acquire(ctx context.Context, q remoting.MessageQueue) {
+// next rebalance, and false returned: a guess would repeat or skip messages.
+func (c *Consumer) acquire(ctx context.Context, q remoting.MessageQueue) bool {
 	offset, stored, err := c.startOffset(ctx, q)
 	if err != nil {
 		if ctx.Err() == nil {
 			c.core.log.Warn("queue not taken", "queue", q.String(), "error", err)
 		}
-		return
+		return false
 	}
 	a := newAssigned(q, offset, stored)
 	pull, cancel := context.WithCancel(ctx)
@@ -128,6 +136,7 @@ func (c *Consumer) acquire(ctx context.Context, q remoting.MessageQueue) {
 		defer close(a.gone)
 		c.pullLoop(pull, a)
 	}()
+	return true
 }
 
 // startOffset is where reading a queue begins: the committed offset, else what
