@@ -105,7 +105,8 @@ func (s *State) permMay() []int32 {
 
 // offsetsWentBack finds a group whose offset on the source is below what it was seen at.
 func (p *Part) offsetsWentBack(ob *Observation) string {
-	if _, there := ob.Brokers[p.Source].Topics[p.Topic]; !there {
+	v, there := ob.Brokers[p.Source].Topics[p.Topic]
+	if !there {
 		return ""
 	}
 	for _, name := range p.Groups {
@@ -114,6 +115,9 @@ func (p *Part) offsetsWentBack(ob *Observation) string {
 			continue
 		}
 		for q, floor := range p.Floor[name] {
+			if q >= len(v.Queues) {
+				break // the plan took it away
+			}
 			if at := g.offset(p.Source, q); at < floor {
 				return fmt.Sprintf("the offset of group %s in queue %d of topic %s on %s went back from %d to %d", name, q, p.Topic, p.Source, floor, at)
 			}

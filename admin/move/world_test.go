@@ -378,6 +378,9 @@ func (c *simCluster) Observe(_ context.Context, st *State) (*Observation, error)
 		v := GroupView{Online: !w.now.Before(g.offUntil), Broadcast: g.broadcast && !w.now.Before(g.offUntil), Offsets: map[string][]int64{}}
 		for _, name := range st.Brokers() {
 			v.Offsets[name] = slices.Clone(w.brokers[name].offsets[g.name])
+			if n := len(ob.Brokers[name].Topics[simTopicName].Queues); n < len(v.Offsets[name]) {
+				v.Offsets[name] = v.Offsets[name][:n]
+			}
 		}
 		ob.Groups[simTopicName][g.name] = v
 	}
@@ -402,7 +405,7 @@ func (b *simBroker) view() BrokerView {
 	v := BrokerView{Perm: b.perm, Topics: map[string]TopicView{}, Groups: maps.Clone(b.groups), Disk: -1}
 	for name, t := range b.topics {
 		tv := TopicView{Config: t.config}
-		for q := range t.queues {
+		for q := range max(t.config.Read, t.config.Write) { // those that were taken away nobody tells of
 			tv.Queues = append(tv.Queues, Range{Min: t.base[q], Max: int64(len(t.queues[q]))})
 		}
 		v.Topics[name] = tv
