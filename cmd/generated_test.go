@@ -77,6 +77,7 @@ var schemas = map[string][]render.Schema{
 	"mqx admin cluster roll":                   {rollSchema},
 	"mqx admin cluster rebalance plan":         {rebalanceSchema},
 	"mqx debug bundle":                         {bundleSchema},
+	"mqx doctor cluster, host, store":          {doctorSchema},
 	"mqx admin group ls":                       {groupListSchema},
 	"mqx admin cluster join-check":             {joinCheckSchema},
 	"mqx admin group get --show queues":        {groupQueueSchema},

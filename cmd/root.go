@@ -108,7 +108,7 @@ one process.`,
 	completeFlag(root, "context", completeContextFlag(a))
 	root.AddCommand(serverCommands(a)...)
 	root.AddCommand(
-		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newStoreCmd(a), newAdminCmd(a), newMqadminCmd(a), newTopCmd(a), newWaitCmd(a),
+		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newStoreCmd(a), newAdminCmd(a), newMqadminCmd(a), newTopCmd(a), newDoctorCmd(a), newWaitCmd(a),
 		newContextCmd(a), newDebugCmd(a), newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
 	)
 	return root

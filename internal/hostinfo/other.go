@@ -14,3 +14,6 @@ func (*Reader) Process(int) (*Process, error) { return nil, ErrUnsupported }
 
 // Disk tells that nothing is known.
 func (*Reader) Disk(string) (*Disk, error) { return nil, ErrUnsupported }
+
+// Find tells that nothing is known.
+func (*Reader) Find(func([]string) bool) ([]*Process, error) { return nil, ErrUnsupported }
