@@ -15,6 +15,7 @@ import (
 type doctorStoreOptions struct {
 	doctorOptions
 	store storeFlags
+	pace  paceFlag
 	keep  time.Duration
 	quick bool
 }
@@ -34,6 +35,9 @@ verify does (--quick leaves that out), takes no lock and changes nothing.
 		Args: exactArgs("DIR"),
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := o.pace.check(); err != nil {
+			return err
+		}
 		return a.runDoctor(c, &o.doctorOptions, func(ctx context.Context) (*diagnosed, error) {
 			d, err := o.gather(ctx, a, args[0])
 			if err != nil {
@@ -43,6 +47,7 @@ verify does (--quick leaves that out), takes no lock and changes nothing.
 		})
 	}
 	o.store.add(c)
+	o.pace.add(c)
 	c.PreRunE = checkStoreFlags
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
 		f.Var(durationFlag{&o.keep}, "keep", "how long the broker keeps files (fileReservedTime)")
@@ -64,7 +69,7 @@ func (o *doctorStoreOptions) gather(ctx context.Context, a *app, dir string) (*d
 	}
 	e.Lags, e.LagErr = d.Lags(ctx)
 	if !o.quick {
-		beside(d)
+		a.beside(d, &o.pace)
 		bar := newProgressLine(a, "verify")
 		e.Report, err = inspect.Verify(ctx, d, inspect.VerifyOptions{OnProgress: bar.set})
 		bar.end()
