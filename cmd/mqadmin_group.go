@@ -234,8 +234,6 @@ func apacheGroupFields(c *remoting.SubscriptionGroupConfig) [][2]string {
 		subscriptions = "[" + strings.Join(parts, ", ") + "]"
 	}
 	text := func(v any) string { return fmt.Sprint(v) }
-	policy := "GroupRetryPolicy{type=" + c.GroupRetryPolicy.Type + ", exponentialRetryPolicy=" + orNull(c.GroupRetryPolicy.ExponentialRetryPolicy) +
-		", customizedRetryPolicy=" + orNull(c.GroupRetryPolicy.CustomizedRetryPolicy) + "}"
 	return [][2]string{
 		{"groupName", c.GroupName},
 		{"consumeEnable", text(c.ConsumeEnable)},
@@ -244,7 +242,7 @@ func apacheGroupFields(c *remoting.SubscriptionGroupConfig) [][2]string {
 		{"consumeMessageOrderly", text(c.ConsumeMessageOrderly)},
 		{"retryQueueNums", text(c.RetryQueueNums)},
 		{"retryMaxTimes", text(c.RetryMaxTimes)},
-		{"groupRetryPolicy", policy},
+		{"groupRetryPolicy", apacheRetryPolicy(c.GroupRetryPolicy)},
 		{"brokerId", text(c.BrokerID)},
 		{"whichBrokerWhenConsumeSlowly", text(c.WhichBrokerWhenConsumeSlowly)},
 		{"notifyConsumerIdsChangedEnable", text(c.NotifyConsumerIDsChangedEnable)},
@@ -255,10 +253,14 @@ func apacheGroupFields(c *remoting.SubscriptionGroupConfig) [][2]string {
 	}
 }
 
-// orNull is a pointer's value as text, null where there is none.
-func orNull[T any](p *T) string {
-	if p == nil {
-		return "null"
+// apacheRetryPolicy is a retry policy as Java writes it.
+func apacheRetryPolicy(p remoting.GroupRetryPolicy) string {
+	exponential, customized := "null", "null"
+	if e := p.ExponentialRetryPolicy; e != nil {
+		exponential = fmt.Sprintf("ExponentialRetryPolicy{initial=%d, max=%d, multiplier=%d}", e.Initial, e.Max, e.Multiplier)
 	}
-	return fmt.Sprintf("%+v", *p)
+	if c := p.CustomizedRetryPolicy; c != nil {
+		customized = "CustomizedRetryPolicy{next=" + strings.ReplaceAll(fmt.Sprint(c.Next), " ", ", ") + "}"
+	}
+	return "GroupRetryPolicy{type=" + p.Type + ", exponentialRetryPolicy=" + exponential + ", customizedRetryPolicy=" + customized + "}"
 }

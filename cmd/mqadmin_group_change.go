@@ -81,6 +81,7 @@ func newMqadminUpdateSubGroup(a *app) *cobra.Command {
 			var last admin.GroupState
 			return a.mqadminDone(done, func(s admin.Step) string {
 				last, _ = s.After.(admin.GroupState)
+				last.Config.Attributes = spec.Attributes // as Apache's tool prints them: what was asked for
 				return "create subscription group to " + s.Addr + " success.\n"
 			}, func() string { return apacheGroupText(last.Config) + "\n" })
 		})

@@ -242,6 +242,7 @@ func newMqadminUpdateTopic(a *app) *cobra.Command {
 				state = s.After
 			}
 			if made, ok := state.(admin.TopicState); ok {
+				made.Attributes = spec.Attributes // as Apache's tool prints them: what was asked for
 				if err := a.printf("%s\n", apacheTopicText(spec.Name, made)); err != nil {
 					return err
 				}
