@@ -80,6 +80,8 @@ type Broker struct {
 	stats                  *stats.Set
 	brokerPuts, brokerGets *stats.Counter
 	putTimes, getTimes     latencies
+	bornTimes              latencies // from the birth of a message, by its client's clock, until it is stored
+	refusals               sendRefusals
 	rates                  rates
 	rpc                    server.RPCTimes
 	ages                   ageCache

@@ -26,6 +26,10 @@ type Metrics struct {
 	RemotingMetrics    bool `conf:"enableRemotingMetrics"`
 	StoreMetrics       bool `conf:"enableMessageStoreMetrics"`
 	PopMetrics         bool `conf:"enablePopMetrics"`
+
+	// Keys of mqx: the lag of each queue of each group, and what the machine does.
+	QueueMetrics bool `conf:"metricsConsumerQueues"`
+	HostMetrics  bool `conf:"metricsHostGauges"`
 }
 
 func defaultMetrics() Metrics {

@@ -16,6 +16,19 @@ type lagOf struct {
 	// oldest and oldestReady are store times in ms: of the first message that is not
 	// consumed and of the first that is not pulled. 0: there is none, -1: not known.
 	oldest, oldestReady int64
+	queues              *[]queueLag // of each queue, where that is wanted
+}
+
+// queueLag is where a group stands in one queue; oldest as in lagOf.
+type queueLag struct {
+	queue       int32
+	lag, oldest int64
+}
+
+func (g *lagOf) queue(q int32, lag, oldest int64) {
+	if g.queues != nil {
+		*g.queues = append(*g.queues, queueLag{q, lag, oldest})
+	}
 }
 
 // older takes a store time into the least of several; 0 is none, -1 makes it unknown.
@@ -40,12 +53,17 @@ func (b *Broker) lagMetrics(s *metrics.Scrape) {
 			if tp == nil || message.IsRetry(topic) || !readable(tp.Perm) && !writable(tp.Perm) {
 				continue
 			}
-			b.writeLag(s, g.name, topic, "false", b.lag(g.name, tp), now)
+			var queues *[]queueLag
+			if b.cfg().QueueMetrics {
+				queues = &[]queueLag{}
+			}
+			b.writeLag(s, g.name, topic, "false", b.lag(g.name, tp, queues), now)
+			writeQueues(s, g.name, topic, queues, now)
 			if g.pop {
 				var sum lagOf
 				for _, retry := range b.pops.retryTopics(topic, g.name) {
 					if rt := b.topics.Get(retry); rt != nil {
-						sum.add(b.lag(g.name, rt))
+						sum.add(b.lag(g.name, rt, nil))
 					}
 				}
 				b.writeLag(s, g.name, topic, "true", sum, now)
@@ -81,6 +99,24 @@ func (b *Broker) writeLag(s *metrics.Scrape, group, topic, retry string, g lagOf
 	age("rocketmq_consumer_queueing_latency_milliseconds", g.oldestReady)
 }
 
+// writeQueues writes where a group stands in each queue of a topic.
+func writeQueues(s *metrics.Scrape, group, topic string, queues *[]queueLag, now int64) {
+	if queues == nil {
+		return
+	}
+	for _, q := range *queues {
+		l := s.Labels("consumer_group", group, "topic", topic, "queue_id", strconv.Itoa(int(q.queue)))
+		s.Gauge("mqx_consumer_queue_lag_messages", "Messages of one queue that the group has not consumed.", float64(q.lag), l)
+		if q.oldest >= 0 {
+			age := max(0, now-q.oldest)
+			if q.oldest == 0 {
+				age = 0
+			}
+			s.Gauge("mqx_consumer_queue_lag_latency_milliseconds", "Age of the oldest message of one queue that is not consumed; 0 when there is none, absent where it is not known.", float64(age), l)
+		}
+	}
+}
+
 func (g *lagOf) add(o lagOf) {
 	g.lag, g.inflight, g.ready = g.lag+o.lag, g.inflight+o.inflight, g.ready+o.ready
 	g.oldest, g.oldestReady = older(g.oldest, o.oldest), older(g.oldestReady, o.oldestReady)
@@ -88,8 +124,8 @@ func (g *lagOf) add(o lagOf) {
 
 // lag is where a group stands in a topic. A queue without a committed offset counts
 // nothing, as in Apache.
-func (b *Broker) lag(group string, tp *topic) lagOf {
-	var out lagOf
+func (b *Broker) lag(group string, tp *topic, queues *[]queueLag) lagOf {
+	out := lagOf{queues: queues}
 	for q := range max(tp.ReadQueueNums, tp.WriteQueueNums) {
 		// The consumer's offset first: then the difference is never negative because of
 		// the time between the two looks.
@@ -106,7 +142,11 @@ func (b *Broker) lag(group string, tp *topic) lagOf {
 		pulled = min(pulled, max(end, done))
 		if end > done {
 			out.lag += end - done
-			out.oldest = older(out.oldest, b.ageAt(group, tp.TopicName, q, done))
+			at := b.ageAt(group, tp.TopicName, q, done)
+			out.oldest = older(out.oldest, at)
+			out.queue(q, end-done, at)
+		} else {
+			out.queue(q, 0, 0)
 		}
 		out.inflight += pulled - done
 		if end > pulled {

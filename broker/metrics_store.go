@@ -59,6 +59,10 @@ func (b *Broker) popMetrics(s *metrics.Scrape) {
 func (b *Broker) ownMetrics(s *metrics.Scrape, st *store.Stats) {
 	s.Histogram("mqx_put_seconds", "Time from the arrival of a message to its answer, flush included.", b.putTimes.reading(), 1e-6, s.Labels())
 	s.Histogram("mqx_get_seconds", "Time to look for messages in the store, for a pull or pop.", b.getTimes.reading(), 1e-6, s.Labels())
+	s.Histogram("mqx_born_to_store_seconds", "Time from the birth of a message, by the clock of its client, until it was stored; what the clocks differ is in it.",
+		b.bornTimes.reading(), 1e-6, s.Labels())
+	b.refusals.metrics(s, b.classes.send.Stats())
+	s.Gauge("mqx_store_retention_seconds", "How long messages are kept (fileReservedTime).", float64(b.cfg().Store.FileReservedHours)*3600, s.Labels())
 	s.Gauge("mqx_parked_pulls", "Pulls that wait for messages.", float64(b.hold.count.Load()), s.Labels())
 	s.Gauge("mqx_start_time_seconds", "When the broker started, in seconds since 1970.", float64(b.started.UnixMilli())/1000, s.Labels())
 	for _, c := range b.classes.all() {
@@ -79,6 +83,11 @@ func ownStoreMetrics(s *metrics.Scrape, st *store.Stats) {
 	s.Counter("mqx_store_get_bytes_total", "Bytes of messages read for consumers.", float64(st.GetBytes), none)
 	s.Counter("mqx_store_gets_total", "Looks into queues, by outcome.", float64(st.GetFound), s.Labels("found", "true"))
 	s.Counter("mqx_store_gets_total", "Looks into queues, by outcome.", float64(st.GetMissed), s.Labels("found", "false"))
+	s.Counter("mqx_store_gets_cold_total", "Looks that found messages of which some were not in the hot end of the log.", float64(st.GetCold), none)
+	s.Gauge("mqx_store_hot_bytes", "The hot end of the log: what is answered from the page cache without asking the disk.", float64(st.HotBytes), none)
+	s.Histogram("mqx_store_append_seconds", "Time that the append of a batch took, with the wait for the lock.", st.AppendTimes, 1e-9, none)
+	s.Histogram("mqx_store_flush_seconds", "Time that a sync of the log took.", st.FlushTimes, 1e-9, none)
+	s.Histogram("mqx_store_dispatch_seconds", "Time from the append of a batch until it was in its queues.", st.DispatchTimes, 1e-9, none)
 	s.Counter("mqx_store_dispatch_retries_total", "Failed attempts to build a queue unit or index entry.", float64(st.DispatchRetries), none)
 	s.Counter("mqx_store_unreadable_records_total", "Records that a consumer should have got and that cannot be read.", float64(st.UnreadableRecords), none)
 	s.Gauge("mqx_store_findings", "What the store found wrong with its files since the start.", float64(st.Findings), none)

@@ -39,9 +39,15 @@ func series(name, labels, value string) string {
 	return fmt.Sprintf("\n%s{%s} %s\n", name, strings.Join(all, ","), value)
 }
 
+// own is a line of a scrape with the labels of mqx's series.
+func own(name, labels, value string) string {
+	return strings.Replace(series(name, labels, value), `,otel_scope_name="broker-meter"`, "", 1)
+}
+
 // busy has done a little of everything that is counted.
 func busy(t *testing.T) *running {
 	cfg := testConfig(t.TempDir())
+	cfg.QueueMetrics = true
 	r := start(t, cfg)
 	r.createTopic("T", 2)
 	r.createTopic("GONE", 1)
@@ -57,6 +63,9 @@ func busy(t *testing.T) *running {
 	r.end(r.half("half", "REAL_TOPIC", "T"), message.TransactionRollback)
 	r.half("open", "REAL_TOPIC", "T")
 	r.ok(remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, 0), nil)
+	if resp := r.call(remoting.ReqSendMessageV2, sendHeaderOf("T", 9, ""), []byte("x")); resp.Code != remoting.RespInvalidParameter {
+		t.Errorf("a send to a queue that is not there: %v", resp)
+	}
 	r.commit("G", "T", 0, 1)
 	r.commit("G", "T", 1, 1)
 	r.ok(remoting.ReqDeleteTopicInBroker, &remoting.DeleteTopicHeader{Topic: "GONE"}, nil)
@@ -81,6 +90,11 @@ func TestMetricsFigures(t *testing.T) {
 		series("rocketmq_producer_connections", `language="go",protocol_type="remoting",version="v5_5_0"`, "1"),
 		series("rocketmq_consumer_connections", `consumer_group="G",consume_mode="push",is_system="false",language="go",protocol_type="remoting",version="v5_5_0"`, "1"),
 		series("rocketmq_rpc_latency_milliseconds_count", `protocol_type="remoting",request_code="pull_message",response_code="success",is_long_polling="false",result="success"`, "1"),
+		own("mqx_send_refused_total", `stage="checked",reason="invalid_parameter"`, "1"), // N131
+		own("mqx_send_refused_total", `stage="locked",reason="os_page_cache_busy"`, "0"),
+		own("mqx_born_to_store_seconds_count", "", "8"),
+		own("mqx_store_retention_seconds", "", "259200"),
+		series("mqx_consumer_queue_lag_messages", `consumer_group="G",topic="T",queue_id="0"`, "2"), // N122
 		"\nmqx_delay_waiting_messages{cluster=\"C\",level=\"18\",node_id=\"b\",node_type=\"broker\"} 1\n",
 		"\nmqx_put_seconds_count{cluster=\"C\",node_id=\"b\",node_type=\"broker\"} 8\n",
 	} {

@@ -408,6 +408,7 @@ func (b *Broker) fillRecord(it *sendItem, body, props []byte) {
 
 // refuse answers a send with an error; nothing was stored.
 func (it *sendItem) refuse(e *refusedError) bool {
+	it.b.refusals.checked(e.Code)
 	p := newReply(e.Code, e.Text)
 	it.b.regionFields(p)
 	p.to(it.req)
@@ -427,10 +428,12 @@ func (it *sendItem) done(put *store.Put) {
 		b.flushed.Add(it.req)
 	}
 	b.putTimes.Add(b.now().Sub(it.req.Received()), max(1, it.msgs))
+	b.refusals.put(put.Status)
 	code, remark := b.sendOutcome(put)
 	p := newReply(code, remark)
 	b.regionFields(p)
 	if put.Status.Stored() {
+		b.bornTimes.Add(time.Duration(put.StoreTimestamp-put.Record.BornTimestamp)*time.Millisecond, max(1, it.msgs))
 		it.succeeded(p)
 	}
 	p.to(it.req)

@@ -170,7 +170,7 @@ func runBroker(a *app, c *cobra.Command, o *brokerOptions) error {
 	if err != nil {
 		return startFailure(err)
 	}
-	startMetrics(c.Context(), log, scraped, cfg.MetricsMaxSeries, b)
+	startMetrics(c.Context(), log, scraped, cfg.MetricsMaxSeries, withHost(o.server.metricsHost || cfg.HostMetrics, b)...)
 	return a.serve(c.Context(), log, b, func() {
 		startLines(log, b.Explain())
 		log.Info("broker started", "addr", b.Addr().String(), "version", versionText())

@@ -29,6 +29,7 @@ type devOptions struct {
 	listen       string
 	brokerListen string
 	metrics      string
+	metricsHost  bool
 	demo         bool
 }
 
@@ -60,6 +61,7 @@ messages, and ends.`,
 		f.StringVar(&o.listen, "listen", "127.0.0.1:9876", "address of the name server; port 0 takes a free one")
 		f.StringVar(&o.brokerListen, "broker-listen", "127.0.0.1:10911", "address of the broker; port 0 takes a free one")
 		f.StringVar(&o.metrics, "metrics", brokerMetrics, "serve metrics in Prometheus' form at this address; off for nowhere")
+		f.BoolVar(&o.metricsHost, "metrics-host", false, "with the metrics: load, processors, devices, networks, memory and TCP sockets of this machine (Linux)")
 		f.BoolVar(&o.demo, "demo", false, "send and read a few messages on free ports, then end")
 	})
 	return c
@@ -185,7 +187,7 @@ func (d *devCluster) runBroker(brokerCtx, told context.Context, listen string, n
 	if d.broker, err = broker.New(cfg); err != nil {
 		return startFailure(err)
 	}
-	startMetrics(brokerCtx, d.log, scraped, 0, ns, d.broker)
+	startMetrics(brokerCtx, d.log, scraped, 0, withHost(o.metricsHost, ns, d.broker)...)
 	done := make(chan error, 1)
 	go func() { done <- d.broker.Run(brokerCtx) }()
 	select {

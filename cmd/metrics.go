@@ -29,6 +29,14 @@ func metricsAddr(flag string) (string, error) {
 	return flag, nil
 }
 
+// withHost adds what the machine does to what is served.
+func withHost(host bool, sources ...metrics.Source) []metrics.Source {
+	if host {
+		sources = append(sources, metrics.Host())
+	}
+	return sources
+}
+
 // startMetrics serves the sources until ctx ends. A server without metrics is better
 // than none: what stands in the way is said, and the start goes on.
 func startMetrics(ctx context.Context, log *slog.Logger, addr string, maxSeries int, sources ...metrics.Source) {

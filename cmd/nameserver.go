@@ -88,7 +88,7 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 	if err != nil {
 		return startFailure(err)
 	}
-	startMetrics(c.Context(), log, scraped, 0, s)
+	startMetrics(c.Context(), log, scraped, 0, withHost(o.metricsHost, s)...)
 	return a.serve(c.Context(), log, s, func() {
 		startLines(log, s.Explain())
 		log.Info("name server started", "addr", s.Addr().String(), "version", versionText())

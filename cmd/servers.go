@@ -35,6 +35,7 @@ type serverFlags struct {
 	listen      string
 	pprof       string
 	metrics     string
+	metricsHost bool
 	allow       []string
 	printConfig bool
 }
@@ -44,6 +45,7 @@ func (o *serverFlags) add(c *cobra.Command, port, metrics string) {
 		f.StringVarP(&o.config, "config", "c", "", "configuration file in Apache's form")
 		f.StringVar(&o.listen, "listen", "", "address to listen on, host:port or :port (default :"+port+")")
 		f.StringVar(&o.metrics, "metrics", metrics, "serve metrics in Prometheus' form at this address; off for nowhere")
+		f.BoolVar(&o.metricsHost, "metrics-host", false, "with the metrics: load, processors, devices, networks, memory and TCP sockets of this machine (Linux)")
 		f.StringVar(&o.pprof, "pprof", "", "serve Go profiles at this loopback address, as 127.0.0.1:6060")
 		f.StringArrayVar(&o.allow, "allow-unsupported", nil, "start although the configuration asks for this key, which is not served; may be repeated")
 		f.BoolVarP(&o.printConfig, "print-config", "p", false, "print every key with its value and exit")

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -397,5 +398,46 @@ func TestNoNameServer(t *testing.T) {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v", o)
 		}
+	}
+}
+
+// docs/metrics.md names every series of the exporter, in its tables or its text; those of
+// rocketmq-exporter by their beginning.
+func TestDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := startNameServer(t)
+	a, _ := startBroker(t, ns, "a")
+	w := newWire(t)
+	w.topic(a, "T", 1)
+	w.group(a, "g")
+	send(t, ns, "T", "a", 0, 2)
+	w.commit(a, "g", "T", 0, 1)
+	e := newExporter(t, Options{Queues: true}, ns)
+	e.Round(t.Context())
+	listed := map[string]bool{}
+	before := ""
+	for _, m := range regexp.MustCompile("`((?:mqx|rocketmq)?_[a-z_0-9]+)`").FindAllStringSubmatch(string(doc), -1) {
+		name := m[1]
+		if strings.HasPrefix(name, "_") { // the end of a name that begins as the one before
+			for at, c := range before {
+				if c == '_' {
+					listed[before[:at]+name] = true
+				}
+			}
+			continue
+		}
+		listed[name], before = true, name
+	}
+	seen := 0
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE ((?:mqx|rocketmq)_\S+) `).FindAllStringSubmatch(scrape(t, e, 0), -1) {
+		if seen++; !listed[m[1]] {
+			t.Errorf("%s is not in docs/metrics.md", m[1])
+		}
+	}
+	if seen < 35 {
+		t.Errorf("a scrape has %d names", seen)
 	}
 }

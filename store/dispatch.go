@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"mqx/internal/failpoint"
 	"mqx/message"
@@ -81,7 +82,7 @@ func (d *dispatcher) run(ctx context.Context) {
 // follow gives what was just appended to the queues, on the goroutine that has it in its cache, and before its
 // senders are answered. What comes between two others, or too fast, is left to run. It never waits: it is called under
 // Store.putting, which comes behind Store.dispatching in the order of locks.
-func (d *dispatcher) follow(items []*commitlog.Append) {
+func (d *dispatcher) follow(items []*commitlog.Append, appended time.Time) {
 	if !d.running.Load() {
 		return
 	}
@@ -91,7 +92,9 @@ func (d *dispatcher) follow(items []*commitlog.Append) {
 	}
 	all := d.followLocked(items)
 	d.s.dispatching.Unlock()
-	if !all {
+	if all {
+		d.s.stats.dispatchTimes.Observe(int64(time.Since(appended)), 1)
+	} else {
 		signal(d.kick)
 	}
 	d.s.indexer.wake()
@@ -159,6 +162,9 @@ func (d *dispatcher) step(ctx context.Context) (more bool, err error) {
 	s.indexer.wake()
 	if err != nil {
 		return false, err
+	}
+	if late := s.cfg.Clock.Now().UnixMilli() - d.lastStore; d.lastStart >= 0 {
+		s.stats.dispatchTimes.Observe(max(0, late)*int64(time.Millisecond), 1)
 	}
 	if s.cqs.Pending() >= s.pendingLimit() {
 		_ = s.writeOut() // raises the alarm; there is room for more yet

@@ -113,6 +113,9 @@ func (s *Store) Get(req GetRequest) *GetResult {
 	}
 	if res.Count > 0 {
 		s.stats.getFound.Add(1)
+		if res.FromDisk {
+			s.stats.getCold.Add(1)
+		}
 		s.stats.gets.Add(int64(res.Count))
 		s.stats.getBytes.Add(int64(res.Bytes))
 	} else {

@@ -126,15 +126,18 @@ func (s *Store) PutBatch(ps []*Put) {
 	}
 	began := time.Now()
 	s.log.AppendBatch(w.items)
-	if took := int64(time.Since(began)); took > s.stats.putMaxNs.Load() {
+	appended := time.Now()
+	took := int64(appended.Sub(began))
+	if took > s.stats.putMaxNs.Load() {
 		s.stats.putMaxNs.Store(took) // two at once may lose one: it is a figure to look at
 	}
 	failpoint.Pass(failpoint.Appended)
 	if len(w.items) > 0 {
+		s.stats.appendTimes.Observe(took, 1)
 		if s.cfg.FlushDiskType == SyncFlush {
 			s.log.KickFlush() // the disk works while the queues are built
 		}
-		s.dispatcher.follow(w.items)
+		s.dispatcher.follow(w.items, appended)
 	}
 	s.putting.RUnlock()
 	w.finish()

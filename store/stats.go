@@ -3,6 +3,8 @@ package store
 import (
 	"sync/atomic"
 	"time"
+
+	"mqx/internal/meter"
 )
 
 // counters are counted where things happen.
@@ -13,7 +15,10 @@ type counters struct {
 	dispatchRetries           atomic.Int64
 	dispatchRefused           atomic.Int64
 	unreadable                atomic.Int64
+	getCold                   atomic.Int64
 	putMaxNs                  atomic.Int64
+
+	appendTimes, dispatchTimes *meter.Histogram
 }
 
 // Stats are the runtime values of a store, for runtime info, metrics and doctor.
@@ -21,6 +26,8 @@ type Stats struct {
 	PutMessages, PutBytes    int64 // since start
 	GetMessages, GetBytes    int64
 	GetFound, GetMissed      int64 // Get calls
+	GetCold                  int64 // of those that found something: some of it was not in the hot end of the log
+	HotBytes                 int64 // the hot end: what is answered from memory
 	PutFailed                int64
 	DispatchBehindBytes      int64
 	IndexBehindBytes         int64
@@ -39,6 +46,11 @@ type Stats struct {
 	OpenFiles                int
 	Findings                 int64
 	Disk                     []DiskState
+
+	// Times in nanoseconds. Append: of each batch, with the wait for the lock. Dispatch:
+	// from the append of a batch until it is in its queues, or of the last record of a
+	// round where the dispatcher had fallen behind. Flush: of each sync of the log.
+	AppendTimes, DispatchTimes, FlushTimes meter.Reading
 }
 
 // DiskState is the state of one volume of the store.
@@ -60,6 +72,8 @@ func (s *Store) Stats() Stats {
 		AppendLockHeldMs: s.log.LockHeld().Milliseconds(),
 		PutMessages:      c.puts.Load(), PutBytes: c.putBytes.Load(), PutFailed: c.putFailed.Load(),
 		GetMessages: c.gets.Load(), GetBytes: c.getBytes.Load(), GetFound: c.getFound.Load(), GetMissed: c.getMissed.Load(),
+		GetCold: c.getCold.Load(), HotBytes: s.hotBytes,
+		AppendTimes: c.appendTimes.Read(), DispatchTimes: c.dispatchTimes.Read(), FlushTimes: s.log.FlushTimes(),
 		DispatchRetries: c.dispatchRetries.Load(), DispatchRefused: c.dispatchRefused.Load(), UnreadableRecords: c.unreadable.Load(),
 		DispatchAlarm: s.alarms.text(), EarliestMessageTimestamp: -1,
 		PutMaxLockedMs: c.putMaxNs.Load() / int64(time.Millisecond),

@@ -13,6 +13,7 @@ import (
 
 	"mqx/internal/clock"
 	"mqx/internal/failpoint"
+	"mqx/internal/meter"
 	"mqx/internal/vfs"
 	"mqx/store/commitlog"
 	"mqx/store/consumequeue"
@@ -102,6 +103,7 @@ func Open(cfg Config) (*Store, error) {
 	s.following.Store(cfg.Follow)
 	s.disk = &disk{s: s}
 	s.memoryBytes, s.hotBytes = cfg.memoryWindows()
+	s.stats.appendTimes, s.stats.dispatchTimes = meter.NewLatency(), meter.NewLatency()
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}

@@ -17,6 +17,17 @@ func New(bounds []int64) *Histogram {
 	return &Histogram{bounds: bounds, counts: make([]atomic.Uint64, len(bounds)+1)}
 }
 
+// latencyBounds are powers of four from 16 µs to 17 s, in nanoseconds.
+var latencyBounds = func() (out []int64) {
+	for us := int64(16); us <= 1<<24; us *= 4 {
+		out = append(out, us*1000)
+	}
+	return out
+}()
+
+// NewLatency returns a histogram of durations in nanoseconds.
+func NewLatency() *Histogram { return New(latencyBounds) }
+
 // Observe counts n values of v.
 func (h *Histogram) Observe(v int64, n uint64) {
 	i := 0

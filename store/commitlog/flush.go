@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"mqx/internal/failpoint"
+	"mqx/internal/meter"
 )
 
 // flusher is who makes the log durable and who waits for that.
 type flusher struct {
-	mu sync.Mutex // one sync at a time
+	mu    sync.Mutex       // one sync at a time
+	times *meter.Histogram // how long the syncs took that made something durable
 
 	kick     chan struct{} // somebody waits
 	appended chan struct{} // there is something to flush, some time
@@ -72,6 +74,9 @@ func (l *Log) Flush() error {
 	return err
 }
 
+// FlushTimes is how long the syncs of the log took since the start, in nanoseconds.
+func (l *Log) FlushTimes() meter.Reading { return l.fl.times.Read() }
+
 // KickFlush wakes the flusher without waiting.
 func (l *Log) KickFlush() { wake(l.fl.kick) }
 
@@ -89,6 +94,7 @@ func (l *Log) flushTo(target int64) error {
 	if l.closed.Load() {
 		return ErrClosed
 	}
+	began := time.Now()
 	for _, s := range l.list() {
 		if s.end() <= from || s.start >= target {
 			continue
@@ -102,6 +108,7 @@ func (l *Log) flushTo(target int64) error {
 			return err
 		}
 	}
+	l.fl.times.Observe(int64(time.Since(began)), 1)
 	failpoint.Pass(failpoint.LogSynced)
 	l.flushed.Store(target)
 	l.trimOpen(nil)

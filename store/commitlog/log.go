@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mqx/internal/meter"
 	"mqx/store/mapped"
 )
 
@@ -56,7 +57,7 @@ func newLog(cfg Config) *Log {
 	l.whole.Store(-1)
 	l.ahead.Store(cfg.ReserveStep / 2)
 	l.kickReserve = make(chan struct{}, 1)
-	l.fl.kick = make(chan struct{}, 1)
+	l.fl.kick, l.fl.times = make(chan struct{}, 1), meter.NewLatency()
 	l.fl.appended = make(chan struct{}, 1)
 	return l
 }
