@@ -92,7 +92,7 @@ func runDev(a *app, c *cobra.Command, o *devOptions) error {
 	if a.global.verbose {
 		level = slog.LevelInfo
 	}
-	d := &devCluster{dir: dir, log: a.loggerAt(level)}
+	d := &devCluster{dir: dir, log: a.loggerAt(level), metricsHost: o.metricsHost}
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	return d.run(ctx, o, func(namesrv string) error {
@@ -112,7 +112,8 @@ type devCluster struct {
 	dir string
 	log *slog.Logger
 
-	broker *broker.Broker
+	metricsHost bool
+	broker      *broker.Broker
 }
 
 // run starts both, calls ready with the name server's address, and stops the
@@ -187,7 +188,7 @@ func (d *devCluster) runBroker(brokerCtx, told context.Context, listen string, n
 	if d.broker, err = broker.New(cfg); err != nil {
 		return startFailure(err)
 	}
-	startMetrics(brokerCtx, d.log, scraped, 0, withHost(o.metricsHost, ns, d.broker)...)
+	startMetrics(brokerCtx, d.log, scraped, 0, withHost(d.metricsHost, ns, d.broker)...)
 	done := make(chan error, 1)
 	go func() { done <- d.broker.Run(brokerCtx) }()
 	select {
