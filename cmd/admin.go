@@ -19,7 +19,7 @@ func newAdminCmd(a *app) *cobra.Command {
 	c := asGroup(&cobra.Command{
 		Use:   "admin",
 		Short: "Look at and change a live cluster",
-		Example: `  mqx admin topic ls --sort messages
+		Example: `  mqx admin topic ls --sort -writeQueues
   mqx admin topic create ORDERS --queues 8 --yes
   mqx admin group get billing --match 'lag>0'`,
 	})

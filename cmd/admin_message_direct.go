@@ -25,6 +25,9 @@ var directSchema = render.Schema{Kind: "DirectConsumption", Name: "msgId", Field
 
 // direct has a member consume a message.
 func (o *copyOptions) direct(a *app, c *cobra.Command, topic string) error {
+	if o.output.help() {
+		return a.list(c, &o.output, directSchema, nil)
+	}
 	ac, err := a.adminClient(c.Context(), &o.target)
 	if err != nil {
 		return err

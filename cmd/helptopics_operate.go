@@ -36,11 +36,11 @@ the properties of each message itself, so that no broker needs enablePropertyFil
 mqx consume -g GROUP --commit subscribes with the expression, and the broker filters.`
 
 const helpMoving = `
-A new broker     mqx broker start --join empty      groups of the cluster, no topic
-                 mqx admin cluster join-check -b B  clocks, lists, ports, disks, versions
-                 mqx admin broker seed B --from A   groups, chosen topics, offsets
+A new broker     mqx broker start --join empty       groups of the cluster, no topic
+                 mqx admin cluster join-check -b B   clocks, lists, ports, disks, versions
+                 mqx admin broker seed B --source A  groups, chosen topics, offsets
                  mqx admin topic spread T --target B
-Load             mqx admin cluster rebalance plan   proposes which queues go where
+Load             mqx admin cluster rebalance plan    proposes which queues go where
 A restart        mqx admin cluster roll plan --plan-out roll.json
                  mqx admin cluster roll start roll.json \
                    --restart-cmd 'ssh {host} systemctl restart mqx-broker'

@@ -32,6 +32,16 @@ func TestMain(m *testing.M) {
 	if _, given := os.LookupEnv("TZ"); !given {
 		_ = os.Setenv("TZ", "UTC")
 	}
+	// What tests run in this process reads and writes nothing of the person who runs them.
+	home, err := os.MkdirTemp("", "mqx-cmd-test")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME"} {
+		if _, given := os.LookupEnv(name); !given {
+			_ = os.Setenv(name, home)
+		}
+	}
 	asMqx := func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		signals := make(chan os.Signal, 1)
@@ -84,6 +94,8 @@ func TestScripts(t *testing.T) {
 			"plainly":   exitPlainly,
 
 			"threelines": threeLines,
+			"every":      everyForm,
+			"silent":     silentReads,
 		},
 	})
 }
