@@ -198,15 +198,20 @@ func (c *Client) ask(ctx context.Context, addr string, req *remoting.Command) (*
 	if err := avoided(ctx, addr); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.BrokerTimeout)
-	defer cancel()
-	c.requests.Add(1)
-	resp, err := c.conn.Call(ctx, addr, req)
-	if err != nil {
+	round := roundOf(ctx)
+	if err := round.silence(addr); err != nil {
 		return nil, err
 	}
-	if resp.Code != remoting.RespSuccess {
-		return nil, responseError(addr, req, resp)
+	limited, cancel := context.WithTimeout(ctx, c.cfg.BrokerTimeout)
+	defer cancel()
+	c.requests.Add(1)
+	resp, err := c.conn.Call(limited, addr, req)
+	if err == nil && resp.Code != remoting.RespSuccess {
+		err = responseError(addr, req, resp)
+	}
+	round.note(addr, req.Code, !slices.Contains(c.ns.All(), addr), err, ctx.Err() == nil && limited.Err() != nil)
+	if err != nil {
+		return nil, err
 	}
 	return resp, nil
 }

@@ -96,8 +96,17 @@ func allFailed(items int, errs []admin.TargetError) error {
 	if items > 0 || len(errs) == 0 {
 		return nil
 	}
-	return errs[0]
+	return &noneError{errs}
 }
+
+// noneError says that nothing came but errors: from some of those that were asked, or from all.
+type noneError struct{ errs []admin.TargetError }
+
+// Error is the first of them.
+func (e *noneError) Error() string { return e.errs[0].Error() }
+
+// Unwrap is the first of them.
+func (e *noneError) Unwrap() error { return e.errs[0] }
 
 // explainEmpty says when a list is empty because nothing serves the cluster.
 func (a *app) explainEmpty(ctx context.Context, c *admin.Client, items int) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"mqx/admin"
 	"mqx/internal/render"
 )
 
@@ -170,7 +171,11 @@ func (a *app) list(c *cobra.Command, o *outputFlags, s render.Schema, fetch func
 		}
 		ctx, cancel := a.deadline(c, true)
 		defer cancel()
+		ctx, asked := admin.WithRound(ctx)
 		missing, err := fetch(ctx, w)
+		if none, ok := errors.AsType[*noneError](err); ok && asked.AnsweredBesides(none.errs) {
+			missing, err = targetProblems(none.errs), nil // the others have nothing, which is an answer
+		}
 		if err != nil {
 			return a.withTimeout(ctx, err)
 		}

@@ -89,7 +89,7 @@ var notServed = map[string]string{
 	"mqx admin broker rm":       "broker containers",
 	"mqx admin broker promote":  "controllers",
 	"mqx admin queue verify":    "queues in RocksDB",
-	"mqx admin broker export":   "what is kept in RocksDB",
+	"mqx admin broker export":    "what is kept in RocksDB",
 }
 
 // scriptRuns are the commands that a script runs, and whether the script expects them to end well.
