@@ -64,7 +64,7 @@ func readDir(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// schemas are the records of every command, by command.
+// schemas are the records of every command, by command; each has a file in testdata/golden, which the command above writes too.
 var schemas = map[string][]render.Schema{
 	"mqx produce":                              {sendSchema},
 	"mqx consume":                              {messageSchema},

@@ -127,8 +127,8 @@ func allSchemas() []render.Schema {
 }
 
 // The records of every command in every form are what testdata/golden has: one file a
-// schema, written by go test ./cmd -run Golden -update.
-func TestGoldenForms(t *testing.T) {
+// schema, written by go test ./cmd -run Fresh -update.
+func TestGoldenFormsAreFresh(t *testing.T) {
 	dir := filepath.Join("testdata", "golden")
 	if *update {
 		if err := os.RemoveAll(dir); err != nil {
@@ -162,7 +162,7 @@ func TestGoldenForms(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(kept), b.String()); diff != "" {
-				t.Errorf("%s is not what is printed: go test ./cmd -run Golden -update, and look at what changed (-file +printed):\n%.3000s", path, diff)
+				t.Errorf("%s is not what is printed: go test ./cmd -run Fresh -update, and look at what changed (-file +printed):\n%.3000s", path, diff)
 			}
 		})
 	}
