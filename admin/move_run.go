@@ -380,7 +380,7 @@ func (c *Client) AskMove(ctx context.Context, plan string, what move.Request, ar
 }
 
 // FindMove is the id of a plan: word itself where it is one, else that of the newest plan of
-// the kind that is of this topic or broker and has not ended.
+// the kind that is of this topic or broker: one that has not ended before others.
 func (c *Client) FindMove(ctx context.Context, kind move.Kind, word string) (string, error) {
 	if strings.Contains(word, "@") {
 		return word, nil
@@ -389,13 +389,22 @@ func (c *Client) FindMove(ctx context.Context, kind move.Kind, word string) (str
 	if err != nil {
 		return "", err
 	}
+	ended := ""
 	for _, m := range moves {
-		if s := m.State; s.Spec.Kind == kind && s.Spec.Name == word && !s.Phase.Ended() {
+		s := m.State
+		switch {
+		case s.Spec.Kind != kind || s.Spec.Name != word:
+		case !s.Phase.Ended():
 			return s.ID, nil
+		case ended == "":
+			ended = s.ID
 		}
 	}
-	if len(errs) > 0 {
+	switch {
+	case len(errs) > 0:
 		return "", fmt.Errorf("cannot find a plan for %s: %w", word, errs[0])
+	case ended != "":
+		return ended, nil
 	}
 	return "", &NotFoundError{Kind: "plan", Name: word}
 }

@@ -139,7 +139,7 @@ func (a *app) carryOut(ctx context.Context, run *admin.MoveRun, until move.Phase
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	reached := false
-	last := ""
+	last, todo := "", ""
 	d, err := run.Run(ctx, func(d *move.Decision) {
 		st := run.State()
 		for i := range d.Commands {
@@ -148,6 +148,10 @@ func (a *app) carryOut(ctx context.Context, run *admin.MoveRun, until move.Phase
 		if d.Note != "" {
 			a.warn("%s", d.Note)
 		}
+		if d.Todo != "" && d.Todo != todo {
+			a.warn("%s", d.Todo)
+		}
+		todo = d.Todo
 		line := string(st.Phase)
 		if len(d.Waiting) > 0 {
 			line += ": waiting for " + d.Waiting[0]
@@ -275,6 +279,15 @@ func (a *app) findMove(c *cobra.Command, o *moveOptions, v moveVerb, word string
 	defer func() { _ = client.Close() }()
 	ctx, cancel := a.deadline(c, true)
 	defer cancel()
+	if o.journal != "" && !strings.Contains(word, "@") {
+		st, err := o.copyOf(a, v.kind, word)
+		if err == nil {
+			return st.ID, nil
+		}
+		if !errors.Is(err, move.ErrNoPlan) {
+			return "", err
+		}
+	}
 	plan, err := client.FindMove(ctx, v.kind, word)
 	if _, gone := errors.AsType[*admin.NotFoundError](err); gone {
 		if st, copyErr := o.copyOf(a, v.kind, word); copyErr != nil || st != nil {
@@ -411,6 +424,26 @@ func (a *app) takeOver(c *cobra.Command, o *moveOptions, plan string, destructiv
 	})
 }
 
+// already prints a plan that has ended as it was asked for.
+func (a *app) already(c *cobra.Command, o *moveOptions, plan string, phase move.Phase) (yes bool, err error) {
+	if o.output.help() {
+		return false, nil
+	}
+	client, err := a.adminClient(c.Context(), &o.target)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = client.Close() }()
+	ctx, cancel := a.deadline(c, true)
+	defer cancel()
+	st, err := client.GetMove(ctx, plan)
+	if err != nil || st.Phase != phase {
+		return false, nil //nolint:nilerr // what follows asks again, and knows what to make of it
+	}
+	a.note("plan %s is %s already", plan, phase)
+	return true, a.oneRecord(c, o, func(context.Context, *admin.Client) (*move.State, error) { return st, nil })
+}
+
 func notEnded(st *move.State) error {
 	if st.Phase.Ended() {
 		return failf(ExitCheckFailed, "plan %s is %s", st.ID, st.Phase).because("nothing follows").try("a plan of its own")
@@ -434,6 +467,9 @@ func newMoveResumeCmd(a *app, v moveVerb) *cobra.Command {
 func newMoveRollbackCmd(a *app, v moveVerb) *cobra.Command {
 	o := &moveOptions{}
 	c := planCmd(a, v, o, "rollback", "Go back: the source is written again, the targets are read to their end", " --yes", func(c *cobra.Command, plan string) error {
+		if yes, err := a.already(c, o, plan, move.RolledBack); yes || err != nil {
+			return err
+		}
 		return a.takeOver(c, o, plan, false, func(st *move.State) error { return st.CanRollBack() }, move.RollBack)
 	})
 	o.addRun(c)
@@ -444,6 +480,9 @@ func newMoveRollbackCmd(a *app, v moveVerb) *cobra.Command {
 func newMoveFinishCmd(a *app, v moveVerb) *cobra.Command {
 	o := &moveOptions{}
 	c := planCmd(a, v, o, "finish", "Take what was moved off the source, when every group has read it", " --confirm NAME", func(c *cobra.Command, plan string) error {
+		if yes, err := a.already(c, o, plan, move.Done); yes || err != nil {
+			return err
+		}
 		return a.takeOver(c, o, plan, true, notEnded, move.Finish)
 	})
 	o.addRun(c)

@@ -132,7 +132,7 @@ func newMoveRig(t *testing.T, apache bool) *moveRig {
 	for _, name := range []string{"broker-a", "broker-b", "broker-d"} {
 		r.specs[name] = brokerSpec{
 			name: name, port: freePort(t), namesrv: r.namesrv, store: filepath.Join(testDir(t, "store"), "store"),
-			extra: []string{"autoCreateTopicEnable=false", "registerNameServerPeriod=10000"},
+			extra: []string{"autoCreateTopicEnable=false"},
 		}
 		r.startBroker(name)
 	}
@@ -298,7 +298,7 @@ func (r *moveRig) clients(tt moveCase, topic, group string) *moveLoad {
 		}
 		l.received = goPushConsumer(t, goSpec{Namesrv: r.namesrv, Group: group, Instance: t.Name(), Topic: topic}).received
 	} else {
-		java := startDriver(t, "-Ddriver.poll=1000", "-Drocketmq.client.rebalance.waitInterval=1000")
+		java := startDriver(t, "-Xmx768m", "-Ddriver.poll=1000", "-Drocketmq.client.rebalance.waitInterval=1000")
 		java.cleanup(t)
 		l.received = pushOf(t, java, cluster{namesrv: r.namesrv}, topic, group, tt.push)
 		send = func(key, body string) error {
@@ -317,7 +317,11 @@ func (r *moveRig) clients(tt moveCase, topic, group string) *moveLoad {
 		})
 		time.Sleep(5 * time.Second) // it has no offsets that could be looked at
 	}
-	l.begin(send, len(tt.kills) > 0)
+	pause := 2 * time.Millisecond
+	if len(tt.kills) > 1 { // it lasts for minutes, and every message is looked at
+		pause = 20 * time.Millisecond
+	}
+	l.begin(send, pause, len(tt.kills) > 0)
 	waitFor(t, 120*time.Second, "the consumer to read", func() (bool, string) {
 		n := len(l.received())
 		return n > 20, fmt.Sprint(n)
@@ -326,7 +330,7 @@ func (r *moveRig) clients(tt moveCase, topic, group string) *moveLoad {
 }
 
 // begin sends one message after the other. Where brokers are killed what was not acknowledged is sent again.
-func (l *moveLoad) begin(send func(key, body string) error, again bool) {
+func (l *moveLoad) begin(send func(key, body string) error, pause time.Duration, again bool) {
 	keys := []string{"a", "b", "c", "e", "f", "g", "h"}
 	l.done.Go(func() {
 		for n := 0; ; n++ {
@@ -342,7 +346,7 @@ func (l *moveLoad) begin(send func(key, body string) error, again bool) {
 			if l.stopped() {
 				return
 			}
-			time.Sleep(2 * time.Millisecond)
+			time.Sleep(pause)
 		}
 	})
 	l.t.Cleanup(func() { l.stop() })

@@ -346,6 +346,7 @@ func (d *Decision) clean(ob *Observation, now time.Time) Decision {
 			}
 		}
 		if len(d.Waiting) > 0 {
+			d.Todo = fmt.Sprintf("broker %s is empty: stop it now, the plan ends when no name server lists it", st.Spec.Name)
 			return *d
 		}
 	}

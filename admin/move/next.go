@@ -19,6 +19,8 @@ type Decision struct {
 	Waiting []string
 	// Note is something a person should know, once.
 	Note string
+	// Todo is what a person has to do before the plan goes on.
+	Todo string
 	// Halt: nothing more happens by itself. Why it does not is in Waiting.
 	Halt bool
 	// Refused: a precondition does not hold, and nothing was changed.
