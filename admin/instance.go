@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,9 @@ type Instance struct {
 	LastSeen time.Time
 	// Queues are those it has at the moment; nil where it was not asked or did not say.
 	Queues []remoting.MessageQueue
+	// NameServers are those that it talks to, sorted: of two clusters in one process a client may only know one. nil where it was
+	// not asked or did not say.
+	NameServers []string
 	// Err is why a consumer did not say what it does.
 	Err error
 }
@@ -37,7 +41,7 @@ type InstanceList struct {
 type InstancesOptions struct {
 	Target Target
 	Group  string // only the members of this group, consumers and producers
-	// Queues asks each consumer which queues it has.
+	// Queues asks each consumer which queues it has, and which name servers it talks to.
 	Queues bool
 }
 
@@ -79,7 +83,7 @@ func (f *instances) add(b Broker, id, addr, language, version string) *Instance 
 }
 
 func (i *Instance) tidy() *Instance {
-	for _, list := range []*[]string{&i.Addrs, &i.Consumes, &i.Produces, &i.Brokers} {
+	for _, list := range []*[]string{&i.Addrs, &i.Consumes, &i.Produces, &i.Brokers, &i.NameServers} {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 	}
@@ -172,6 +176,7 @@ func (c *Client) askQueues(ctx context.Context, f *instances, group string) {
 				i.Queues = []remoting.MessageQueue{}
 			}
 			i.Queues = append(i.Queues, queuesOf(info)...)
+			i.NameServers = append(i.NameServers, nameServersOf(info)...)
 		}
 		return nil
 	})
@@ -193,6 +198,11 @@ func queuesOf(info *remoting.ConsumerRunningInfo) []remoting.MessageQueue {
 	}
 	slices.SortFunc(queues, remoting.MessageQueue.Compare)
 	return queues
+}
+
+// nameServersOf are the name servers that a consumer talks to, as it says; nil when it does not.
+func nameServersOf(info *remoting.ConsumerRunningInfo) []string {
+	return strings.FieldsFunc(info.Properties[remoting.PropNameServerAddr], func(r rune) bool { return r == ';' || r == ',' || r == ' ' })
 }
 
 // ProducerRow is one client of one producer group at one broker.

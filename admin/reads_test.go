@@ -58,7 +58,18 @@ func TestReadsOfALiveCluster(t *testing.T) {
 			}
 			return len(list.Items) == 1 && len(list.Items[0].Brokers) == 2 && len(list.Items[0].Queues) >= 4 && list.Items[0].Err == nil
 		})
-		list, err := c.ListInstances(ctx, InstancesOptions{})
+		// A process with clients of two clusters may only speak to one: each says to which (N046).
+		list, err := c.ListInstances(ctx, InstancesOptions{Queues: true})
+		if err != nil || len(list.Items) != 1 || !slices.Equal(list.Items[0].NameServers, []string{ns}) {
+			t.Errorf("%+v %v", list, err)
+		}
+		if got := nameServersOf(&remoting.ConsumerRunningInfo{Properties: map[string]string{remoting.PropNameServerAddr: "10.0.0.1:9876;10.0.0.2:9876;"}}); !slices.Equal(got, []string{"10.0.0.1:9876", "10.0.0.2:9876"}) {
+			t.Errorf("name servers as a Java client writes them: %q", got)
+		}
+		list, err = c.ListInstances(ctx, InstancesOptions{})
+		if err == nil && list.Items[0].NameServers != nil {
+			t.Errorf("nobody was asked: %q", list.Items[0].NameServers)
+		}
 		if err != nil || len(list.Items) != 1 || !slices.Equal(list.Items[0].Consumes, []string{"online"}) || list.Items[0].Language != "GO" {
 			t.Errorf("%+v %v", list, err)
 		}

@@ -36,7 +36,7 @@ func parts(steps []Step) (out []string) {
 }
 
 // A topic that is spread has its groups and their offsets before anybody sees it; what
-// is taken back is gone.
+// is taken back is gone (N097).
 func TestSpread(t *testing.T) {
 	ns := startNameServer(t)
 	a := startBroker(t, ns, "a")
@@ -141,7 +141,7 @@ func TestSpreadRefuses(t *testing.T) {
 }
 
 // A new broker gets all groups and the topics that are chosen. A topic that was cut off
-// before it had its permission is finished, with the stale offsets of an earlier life.
+// before it had its permission is finished, with the stale offsets of an earlier life (N098).
 func TestSeedBroker(t *testing.T) {
 	ns := startNameServer(t)
 	a := startBroker(t, ns, "a")

@@ -3,6 +3,7 @@ package client
 import (
 	"maps"
 	"strconv"
+	"strings"
 
 	"mqx/internal/fastjson"
 	"mqx/remoting"
@@ -63,6 +64,7 @@ func (c *Consumer) runningInfo(req *remoting.Command) *remoting.Command {
 			remoting.PropClientVersion: remoting.VersionName(remoting.Version), remoting.PropConsumeType: remoting.ConsumePassively,
 			remoting.PropConsumeOrderly: "false", remoting.PropThreadPoolCoreSize: "1",
 			remoting.PropConsumerStartTimestamp: strconv.FormatInt(c.began.UnixMilli(), 10),
+			remoting.PropNameServerAddr:         strings.Join(c.core.cfg.NameServers, ";"),
 		},
 	}
 	for topic, s := range c.subs {

@@ -33,6 +33,7 @@ var clientListSchema = render.Schema{Kind: "ClientList", Name: "clientId", Field
 	{Name: "brokers", Kind: render.List, Doc: "brokers it is connected to"},
 	{Name: "lastSeen", Kind: render.Time, Wide: true, Doc: "its newest heartbeat as a producer; unknown where the brokers do not say"},
 	{Name: "queues", Kind: render.List, Wide: true, Doc: "queues it consumes, as topic@broker:queue; unknown without --queues and where it did not say"},
+	{Name: "nameServers", Title: "NAME SERVERS", Kind: render.List, Wide: true, Doc: "name servers it talks to: of two clusters in one process a client may know one only; unknown without --queues and where it did not say"},
 	{Name: "error", Wide: true, Doc: "why it did not say which queues it has; unknown when it did"},
 }}
 
@@ -69,7 +70,7 @@ func newClientLsCmd(a *app) *cobra.Command {
 		f.StringVarP(&o.group, "group", "g", "", "only members of this group")
 	})
 	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.BoolVar(&o.queues, "queues", false, "ask each consumer which queues it has")
+		f.BoolVar(&o.queues, "queues", false, "ask each consumer which queues it has, and which name servers it talks to")
 	})
 	completeFlag(c, "group", completeGroups(a, &o.target))
 	return c
@@ -77,14 +78,17 @@ func newClientLsCmd(a *app) *cobra.Command {
 
 func instanceRows(items []admin.Instance) (rows [][]any) {
 	for _, i := range items {
-		var queues, why any
+		var queues, servers, why any
 		if i.Queues != nil {
 			queues = queueTexts(i.Queues)
+		}
+		if i.NameServers != nil {
+			servers = listOf(i.NameServers)
 		}
 		if i.Err != nil {
 			why = oneLine(clientSilence(i.Err))
 		}
-		rows = append(rows, []any{i.ID, listOf(i.Addrs), i.Language, i.Version, listOf(i.Consumes), listOf(i.Produces), listOf(i.Brokers), i.LastSeen, queues, why})
+		rows = append(rows, []any{i.ID, listOf(i.Addrs), i.Language, i.Version, listOf(i.Consumes), listOf(i.Produces), listOf(i.Brokers), i.LastSeen, queues, servers, why})
 	}
 	return rows
 }
