@@ -469,7 +469,7 @@ func TestUpdateConfig(t *testing.T) {
 		"fileReservedTime=soon":         {29, `"soon" is no whole number`},
 		"sendMessageThreadPoolNums=0":   {29, "must be at least 1"},
 		"transientStorePoolEnable=true": {29, "has no effect on this broker"},
-		"brokerRole=SLAVE":              {29, "is not supported"},
+		"brokerRole=SLAVE":              {29, "must be above 0 for a SLAVE"},
 		"regionId=R\nnosuchkey=1":       {29, "unknown key"},
 	} {
 		resp := r.call(remoting.ReqUpdateBrokerConfig, nil, []byte(line))

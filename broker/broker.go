@@ -75,6 +75,7 @@ type Broker struct {
 	delayLevels    delay.Levels
 	delays         *delayService
 	ha             replication
+	slave          *slave // nil: a master
 	timers         *timerService
 
 	stats                  *stats.Set
@@ -245,6 +246,7 @@ func (b *Broker) open(ctx context.Context) error {
 	sc := cfg.Store
 	sc.FS, sc.Clock, sc.Logger, sc.OnArrive, sc.Together = b.fsys, b.clock, b.log, b.arrived, b.flushed.Do
 	sc.BitMaps, sc.BatchTopic, sc.Replicas = bitMaps{b}, b.batchQueues(), &b.ha
+	sc.Follow = cfg.isSlave()
 	b.limits = server.NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
 	queues, logs := openFiles(b.limits.Rest())
 	sc.MaxOpenFiles, sc.MaxOpenLogFiles = cmp.Or(sc.MaxOpenFiles, queues), cmp.Or(sc.MaxOpenLogFiles, logs)
@@ -254,7 +256,10 @@ func (b *Broker) open(ctx context.Context) error {
 	}
 	b.store = st
 	b.openReplication(st)
-	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.delays.open(st) }, func() error { return b.timers.open(st) }, b.transactions.Load} {
+	if cfg.isSlave() {
+		b.slave = newSlave(b, st)
+	}
+	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.openOwnWork(st) }} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}
@@ -265,6 +270,19 @@ func (b *Broker) open(ctx context.Context) error {
 		}
 	}
 	b.started = b.now()
+	return nil
+}
+
+// openOwnWork opens what puts messages by itself; on a slave nothing does, and the files of that are the master's.
+func (b *Broker) openOwnWork(st *store.Store) error {
+	if b.slave != nil {
+		return nil
+	}
+	for _, open := range []func(*store.Store) error{b.delays.open, b.timers.open, func(*store.Store) error { return b.transactions.Load() }} {
+		if err := open(st); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -300,8 +318,12 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 	wg.Go(func() { b.woken.Run(ctx, wokenWorkers) })
 	wg.Go(func() { b.keepTime(ctx) })
 	wg.Go(func() { b.keepBroadcasts(ctx) })
-	wg.Go(func() { b.delays.Run(ctx) })
 	b.pops.Start()
+	if b.slave != nil {
+		wg.Go(func() { b.slave.run(ctx) })
+		return &wg
+	}
+	wg.Go(func() { b.delays.Run(ctx) })
 	wg.Go(func() { b.pops.Run(ctx) })
 	wg.Go(func() { b.transactions.Run(ctx) })
 	wg.Go(func() { b.timers.Run(ctx) })
@@ -355,6 +377,9 @@ func (b *Broker) prepareNaming() error {
 	b.client = client.New(cc)
 	b.registrar = newRegistrar(b.client, b.identity, b.topics, b.registerSettings, b.now, b.log)
 	b.registrar.onOrder = b.topics.SetOrder
+	if b.slave != nil {
+		b.registrar.onMaster = b.slave.learn
+	}
 	b.topics.watch(b.registrar.Changed)
 	return nil
 }

@@ -58,7 +58,7 @@ type Identity struct {
 	// BrokerClusterName and BrokerName: the name defaults to the host name.
 	BrokerClusterName string `conf:"brokerClusterName"`
 	BrokerName        string `conf:"brokerName"`
-	// BrokerID is forced to 0: only masters are served.
+	// BrokerID is 0 for a master, whatever is given, and above that for a slave.
 	BrokerID int64 `conf:"brokerId"`
 	// BrokerRole is ASYNC_MASTER or SYNC_MASTER (which waits for no replica).
 	BrokerRole string `conf:"brokerRole"`
@@ -379,6 +379,9 @@ func (c *Config) Validate() error {
 	}
 	if r := c.BrokerRole; r != "ASYNC_MASTER" && r != "SYNC_MASTER" && r != "SLAVE" {
 		bad("brokerRole", "must be ASYNC_MASTER, SYNC_MASTER or SLAVE, got %q", r)
+	}
+	if c.isSlave() && c.BrokerID <= 0 {
+		bad("brokerId", "must be above 0 for a SLAVE, got %d", c.BrokerID)
 	}
 	if _, err := parseServers(c.NamesrvAddr); err != nil {
 		bad("namesrvAddr", "%v", err)

@@ -84,14 +84,12 @@ var noEffectReasons = map[string]string{
 
 func notEmpty(v string) bool   { return strings.TrimSpace(v) != "" }
 func aboveOne(v string) bool   { v = strings.TrimSpace(v); return v != "" && v != "1" && v != "0" }
-func isSlave(v string) bool    { return strings.TrimSpace(v) == "SLAVE" }
 func isSeveral(v string) bool  { return strings.Contains(v, ",") }
 func notV1(v string) bool      { v = strings.TrimSpace(v); return v != "" && v != "v1" }
 func notDefault(v string) bool { v = strings.TrimSpace(v); return v != "" && v != "default" }
 
 // refusals is the list. Each row has a test.
 var refusals = props.Refusals{
-	{Key: "brokerRole", Promises: isSlave, Why: "replicas are not served yet: this broker would copy nothing and be a second master of its name, with id 0"},
 	{Key: "minInSyncReplicas", Promises: aboveOne, Why: "replication is not served yet: messages would be acknowledged with one copy"},
 	{Key: "allAckInSyncStateSet", Promises: props.IsTrue, Why: "replication is not served yet: messages would be acknowledged with one copy"},
 	{Key: "duplicationEnable", Promises: props.IsTrue, Why: "duplication between masters is not served"},

@@ -92,9 +92,8 @@ func (c *Config) loadTLSFile(path string, optional bool) error {
 
 // settle applies what Apache does after loading.
 func (c *Config) settle() {
-	c.BrokerID = 0
-	if c.BrokerRole == "SLAVE" { // let through by --allow-unsupported
-		c.BrokerRole = "ASYNC_MASTER"
+	if !c.isSlave() {
+		c.BrokerID = 0 // as Apache
 	}
 	if c.HAListenPort <= 0 && c.ListenPort > 0 {
 		c.HAListenPort = c.ListenPort + 1

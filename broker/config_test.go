@@ -91,7 +91,6 @@ func TestDefaultsAreApaches(t *testing.T) {
 // refusedValues holds, for each row of the refusals, a value that stops the
 // start and one that does not.
 var refusedValues = map[string][2]string{
-	"brokerRole":                    {"SLAVE", "SYNC_MASTER"},
 	"minInSyncReplicas":             {"2", "1"},
 	"allAckInSyncStateSet":          {"true", "false"},
 	"duplicationEnable":             {"true", "false"},
@@ -177,7 +176,7 @@ func TestWarnings(t *testing.T) {
 		`broker.conf:1: the value of "brokerName" ends in blanks`,
 		`broker.conf:7: key "fileReservedTime" is given again further down`,
 		`broker.conf:9: useEpollNativeSelector=true has no effect: concerns Netty`,
-		`brokerRole=SYNC_MASTER waits for no replica`,
+		`brokerRole=SYNC_MASTER with inSyncReplicas=1 waits for no slave`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("missing %q in\n%s", want, got)

@@ -60,6 +60,8 @@ type registrar struct {
 	now      func() time.Time
 	// onOrder is told the ordered topics that a name server keeps.
 	onOrder func(map[string]bool)
+	// onMaster, if set, is told the addresses of the master that a name server gives a slave.
+	onMaster func(haAddr, addr string)
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -436,6 +438,12 @@ func (t *nsTarget) send(ctx context.Context) (full bool, sent int, err error) {
 	}
 	if full {
 		t.order(resp.Body)
+	}
+	if t.reg.onMaster != nil {
+		var h remoting.RegisterBrokerResponseHeader
+		if err := remoting.DecodeHeader(resp.Fields, &h); err == nil {
+			t.reg.onMaster(h.HAServerAddr, h.MasterAddr)
+		}
 	}
 	return full, len(topics), nil
 }

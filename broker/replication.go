@@ -78,6 +78,9 @@ func (r *replication) serve(ctx context.Context, l net.Listener) {
 
 // startReplication opens the port and serves it on wg.
 func (b *Broker) startReplication(ctx, work context.Context, wg *sync.WaitGroup) error {
+	if b.slave != nil {
+		return nil // slaves of slaves are not served
+	}
 	l, err := b.ha.listen(ctx)
 	if err != nil {
 		if b.cfg().copies() > 0 {

@@ -79,3 +79,74 @@ func TestSyncMaster(t *testing.T) {
 		t.Errorf("a message that does not wait: code %d", code)
 	}
 }
+
+// A slave has the messages, topics, groups and offsets of its master, from the first on, answers pulls, and takes nothing.
+func TestSlave(t *testing.T) {
+	m := start(t, testConfig(t.TempDir()))
+	m.createTopic("T", 2)
+	for i := range 20 {
+		m.send("T", int32(i%2), "", "before")
+	}
+	m.heartbeat("G", "CLUSTERING")
+	m.commit("G", "T", 1, 7)
+	cfg := testConfig(t.TempDir())
+	cfg.BrokerRole, cfg.BrokerID = "SLAVE", 1
+	s := start(t, cfg)
+	s.slave.learn(m.at().haAddr, m.addr)
+	for i := range 20 {
+		m.send("T", int32(i%2), "", "after")
+	}
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	until("the log does not come", func() bool {
+		return s.store.LogEnd() == m.store.LogEnd() && s.store.Dispatched() == s.store.LogEnd()
+	})
+	until("the tables do not come", func() bool {
+		off, ok := s.offsets.Committed("T", "G", 1)
+		return s.topics.Get("T") != nil && ok && off == 7
+	})
+	if a, b := s.topics.Get("T"), m.topics.Get("T"); !sameTopic(a.TopicConfig, b.TopicConfig) {
+		t.Errorf("the topic of the slave %+v, of the master %+v", a.TopicConfig, b.TopicConfig)
+	}
+	resp := s.ok(remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, 0), nil)
+	if got := records(t, resp.Body); len(got) != 20 || string(got[0].Body) != "before" || string(got[19].Body) != "after" {
+		t.Errorf("%d messages from the slave", len(got))
+	}
+	for _, code := range []int32{remoting.ReqSendMessageV2, remoting.ReqConsumerSendMsgBack, remoting.ReqUpdateAndCreateTopic, remoting.ReqPopMessage} {
+		if resp := s.call(code, nil, nil); resp.Code != remoting.RespServiceNotAvailable {
+			t.Errorf("%s at a slave: code %d %s", remoting.RequestName(code), resp.Code, resp.Remark)
+		}
+	}
+	// What is deleted at the master goes here as well, and an offset that goes back there was reset.
+	m.commit("G", "T", 1, 3)
+	m.createTopic("GONE", 1)
+	until("a new topic does not come", func() bool { return s.topics.Get("GONE") != nil })
+	m.ok(remoting.ReqDeleteTopicInBroker, &remoting.DeleteTopicHeader{Topic: "GONE"}, nil)
+	until("a deleted topic stays", func() bool { return s.topics.Get("GONE") == nil })
+	until("a reset does not come", func() bool { off, _ := s.offsets.Committed("T", "G", 1); return off == 3 })
+	s.stop()
+	m.stop()
+}
+
+// What a slave takes over of its master's offsets.
+func TestMergeOffsets(t *testing.T) {
+	own := map[int32]int64{1: 5, 2: 5, 3: 5, 4: 5}
+	before := map[string]map[int32]int64{"T@G": {2: 3, 3: 9, 4: 3}}
+	told := map[string]map[int32]int64{"T@G": {0: 1, 1: 8, 2: 3, 3: 4, 4: 6}}
+	got := mergeOffsets(before, told, func(_ string, q int32) (int64, bool) { off, ok := own[q]; return off, ok })
+	want := map[int32]int64{0: 1, 1: 8, 3: 4, 4: 6} // 2: repeated only, and consumers were further here
+	if len(got["T@G"]) != len(want) {
+		t.Fatalf("%v", got)
+	}
+	for q, off := range want {
+		if got["T@G"][q] != off {
+			t.Errorf("queue %d: %d, want %d", q, got["T@G"][q], off)
+		}
+	}
+}

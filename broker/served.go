@@ -147,6 +147,10 @@ func (b *Broker) mux(vip bool) *server.Mux {
 }
 
 func (b *Broker) bind(m *server.Mux, s *service) {
+	if b.slave != nil && masterOnly[s.code] {
+		m.HandleInline(s.code, b.refuseOnSlave)
+		return
+	}
 	class := b.classes.of(s.stage)
 	switch {
 	case s.stage == ackStage && s.batch != nil:

@@ -193,7 +193,7 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer close(stop)
-	wg.Go(func() { l.beat(stop) })
+	wg.Go(func() { l.beat(stop, report) })
 	return l.receive(addr)
 }
 
@@ -207,8 +207,8 @@ func (l *link) report(end int64) error {
 	return err
 }
 
-// beat reports from time to time, so that the master does not give the slave up.
-func (l *link) beat(stop chan struct{}) {
+// beat reports from time to time, so that the master does not give the slave up. No report is behind the first one.
+func (l *link) beat(stop chan struct{}, first int64) {
 	t := time.NewTicker(l.f.cfg.Heartbeat)
 	defer t.Stop()
 	for {
@@ -216,7 +216,7 @@ func (l *link) beat(stop chan struct{}) {
 		case <-stop:
 			return
 		case <-t.C:
-			if l.report(l.acked()) != nil {
+			if end := l.acked(); end >= first && l.report(end) != nil {
 				return
 			}
 		}

@@ -1,0 +1,164 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"mqx/internal/fastjson"
+	"mqx/remoting"
+	"mqx/remoting/server"
+	"mqx/store"
+	"mqx/store/commitlog"
+	"mqx/store/ha"
+)
+
+// slave is the part of a broker that follows a master: it copies the log and takes the tables over. It serves reads and
+// offsets, and takes no messages.
+type slave struct {
+	b        *Broker
+	follower *ha.Follower
+	tables   tables
+	learned  chan struct{} // there is a master that was not known
+
+	mu struct {
+		sync.Mutex
+		broker, ha string // addresses of the master, as a name server told
+		failed     bool   // the last look at its tables
+	}
+}
+
+// newSlave makes the slave of a store. It starts nothing.
+func newSlave(b *Broker, st *store.Store) *slave {
+	cfg := b.cfg()
+	s := &slave{b: b, tables: tables{b: b}, learned: make(chan struct{}, 1)}
+	s.follower = ha.NewFollower(ha.FollowerConfig{
+		Log: st, Logger: b.log, Master: s.haAddr, Blank: s.blank, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
+		Parted: func(err error) bool { var foreign *commitlog.ForeignError; return errors.As(err, &foreign) },
+	})
+	return s
+}
+
+// learn notes who the master is. Name servers that know none say nothing, and what was known stays.
+func (s *slave) learn(haAddr, broker string) {
+	if haAddr == "" || broker == "" {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.ha != haAddr || s.mu.broker != broker {
+		s.b.log.Info("the master is known", "master", broker, "replication", haAddr)
+		signal(s.learned)
+	}
+	s.mu.broker, s.mu.ha = broker, haAddr
+}
+
+// haAddr is where the log comes from: what is configured, else what a name server told.
+func (s *slave) haAddr() string {
+	if a := s.b.cfg().HAMasterAddress; len(a) > 6 { // as Apache: shorter ones are none
+		return a
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.ha
+}
+
+func (s *slave) masterAddr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.broker
+}
+
+// run follows until ctx ends.
+func (s *slave) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { s.follower.Run(ctx) })
+	t := time.NewTicker(syncEvery)
+	defer t.Stop()
+	for {
+		s.sync(ctx)
+		select {
+		case <-ctx.Done():
+			wg.Wait()
+			return
+		case <-t.C:
+		case <-s.learned:
+		}
+	}
+}
+
+// sync looks at the tables of the master once. A failure is told once, until it has passed.
+func (s *slave) sync(ctx context.Context) {
+	master := s.masterAddr()
+	if master == "" {
+		return
+	}
+	err := s.tables.sync(ctx, master)
+	if ctx.Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	was := s.mu.failed
+	s.mu.failed = err != nil
+	s.mu.Unlock()
+	switch {
+	case err != nil && !was:
+		s.b.log.Warn("tables of the master are not up to date here", "error", err)
+	case err == nil && was:
+		s.b.log.Info("tables of the master are up to date again", "master", master)
+	}
+}
+
+// blank is what a slave without a log reports, so that it gets the log from its first byte. Apache's masters send a slave
+// that reports 0 their last file only: they are told the start of their log, and where that is 0 the byte behind, since
+// the first byte of a log is known (ha.FollowerConfig).
+func (s *slave) blank(ctx context.Context) (int64, error) {
+	master := s.masterAddr()
+	if master == "" {
+		return 0, errors.New("a slave without a log has to ask its master where it begins, and no name server has told who that is")
+	}
+	resp, err := s.b.client.Call(ctx, master, remoting.NewRequest(remoting.ReqGetBrokerRuntimeInfo, nil))
+	if err != nil {
+		return 0, fmt.Errorf("cannot ask the master where its log begins: %w", err)
+	}
+	var info remoting.KVTable
+	if err := fastjson.Unmarshal(resp.Body, &info); err != nil || resp.Code != remoting.RespSuccess {
+		return 0, fmt.Errorf("cannot ask the master %s where its log begins: code %d: %w", master, resp.Code, err)
+	}
+	first, err := strconv.ParseInt(info.Table["commitLogMinOffset"], 10, 64)
+	last, err2 := strconv.ParseInt(info.Table["commitLogMaxOffset"], 10, 64)
+	if err := errors.Join(err, err2); err != nil {
+		return 0, fmt.Errorf("cannot read where the log of master %s begins: %w", master, err)
+	}
+	if last <= 0 {
+		return 0, nil
+	}
+	return max(first, 1), nil
+}
+
+// masterOnly are the requests that only a master serves, since they write.
+var masterOnly = map[int32]bool{
+	remoting.ReqSendMessage: true, remoting.ReqSendMessageV2: true, remoting.ReqSendBatchMessage: true, remoting.ReqConsumerSendMsgBack: true,
+	remoting.ReqSendReplyMessage: true, remoting.ReqSendReplyMessageV2: true, remoting.ReqEndTransaction: true, remoting.ReqRecallMessage: true,
+	remoting.ReqPopMessage: true, remoting.ReqAckMessage: true, remoting.ReqBatchAckMessage: true, remoting.ReqChangeMessageInvisibleTime: true,
+	remoting.ReqNotification: true, remoting.ReqPollingInfo: true, remoting.ReqPeekMessage: true,
+	remoting.ReqUpdateAndCreateTopic: true, remoting.ReqUpdateAndCreateTopicList: true, remoting.ReqDeleteTopicInBroker: true,
+	remoting.ReqUpdateAndCreateSubscriptionGroup: true, remoting.ReqDeleteSubscriptionGroup: true, remoting.ReqSetMessageRequestMode: true,
+	remoting.ReqResumeCheckHalfMessage: true,
+}
+
+// refuseOnSlave answers a request that writes: as Apache where that is known, with the master's address.
+func (b *Broker) refuseOnSlave(r *server.Request) {
+	code := int32(remoting.RespServiceNotAvailable)
+	if r.Code == remoting.ReqEndTransaction || r.Code == remoting.ReqRecallMessage {
+		code = remoting.RespSlaveNotAvailable
+	}
+	where := "it is not known"
+	if m := b.slave.masterAddr(); m != "" {
+		where = m
+	}
+	r.Reply(code, fmt.Sprintf("service not available now. This broker is a slave, which takes no messages and makes no changes; its master: %s", where))
+}

@@ -1,0 +1,249 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"mqx/internal/fastjson"
+	"mqx/internal/jsonfile"
+	"mqx/internal/vfs"
+	"mqx/message"
+	"mqx/remoting"
+)
+
+const (
+	// syncEvery is the time between two looks at the tables of the master, as in Apache.
+	syncEvery = 3 * time.Second
+	// timerCheckBytes is the size of config/timercheck.
+	timerCheckBytes = 4096
+)
+
+// tables is what a slave has seen of its master's tables. It belongs to one goroutine.
+type tables struct {
+	b       *Broker
+	master  string                                      // whose these are
+	topics  map[string]remoting.TopicConfig             // nil: not seen yet
+	groups  map[string]remoting.SubscriptionGroupConfig // the same
+	offsets map[string]map[int32]int64
+	files   map[string][]byte // of config, as they were last written
+}
+
+// sync takes over what has changed at the master. What fails does not keep the rest from being taken over.
+func (t *tables) sync(ctx context.Context, master string) error {
+	if t.master != master {
+		*t = tables{b: t.b, master: master, files: map[string][]byte{}}
+	}
+	var errs []error
+	for _, part := range []struct {
+		what string
+		take func(context.Context) error
+	}{
+		{"topics", t.syncTopics},
+		{"groups", t.syncGroups},
+		{"consumer offsets", t.syncOffsets},
+		{"progress of delayed messages", func(ctx context.Context) error {
+			return t.syncFile(ctx, remoting.ReqGetAllDelayOffset, "delayOffset.json")
+		}},
+		{"request modes", func(ctx context.Context) error {
+			return t.syncFile(ctx, remoting.ReqGetAllMessageRequestMode, "messageRequestMode.json")
+		}},
+		{"timer checkpoint", t.syncTimer},
+	} {
+		if err := part.take(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("cannot take over the %s of %s: %w", part.what, master, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ask sends a request without fields to the master.
+func (t *tables) ask(ctx context.Context, code int32) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, syncEvery)
+	defer cancel()
+	resp, err := t.b.client.Call(ctx, t.master, remoting.NewRequest(code, nil))
+	if err != nil {
+		return nil, err
+	}
+	if resp.Code != remoting.RespSuccess {
+		return nil, &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(code), Addr: t.master}
+	}
+	return bytes.Clone(resp.Body), nil
+}
+
+func (t *tables) syncTopics(ctx context.Context) error {
+	body, err := t.ask(ctx, remoting.ReqGetAllTopicConfig)
+	if err != nil {
+		return err
+	}
+	var told remoting.TopicConfigAndMappingTable
+	if err := fastjson.Unmarshal(body, &told); err != nil {
+		return err
+	}
+	if len(told.TopicConfigTable) == 0 {
+		return errors.New("it has none, not even those of every broker")
+	}
+	configs := slices.SortedFunc(maps.Values(told.TopicConfigTable), func(a, b remoting.TopicConfig) int { return strings.Compare(a.TopicName, b.TopicName) })
+	t.b.topics.Put(configs, t.saved("topics"))
+	// What the master had and has no more was deleted there. What it never had here is none of its business.
+	if gone := gone(t.topics, told.TopicConfigTable); len(gone) > 0 {
+		t.b.log.Info("topics deleted by the master", "topics", gone)
+		t.b.topics.Delete(gone, func(err error) {
+			if err == nil {
+				err = t.b.dropTopicData(gone)
+			}
+			t.saved("topics")(err)
+		})
+	}
+	t.topics = told.TopicConfigTable
+	return nil
+}
+
+func (t *tables) syncGroups(ctx context.Context) error {
+	told, err := readGroups(ctx, t.b.client, t.master)
+	if err != nil {
+		return err
+	}
+	var changed []remoting.SubscriptionGroupConfig
+	for name, c := range told.SubscriptionGroupTable {
+		if old, ok := t.groups[name]; !ok || !sameJSON(old, c) {
+			changed = append(changed, c)
+		}
+	}
+	if len(changed) > 0 {
+		if err := t.b.groups.Put(changed, t.saved("groups")); err != nil {
+			return err
+		}
+	}
+	for _, name := range gone(t.groups, told.SubscriptionGroupTable) {
+		t.b.log.Info("group deleted by the master", "group", name)
+		t.b.groups.Delete(name, t.saved("groups"))
+		t.b.offsets.RemoveGroup(name)
+	}
+	t.groups = told.SubscriptionGroupTable
+	return nil
+}
+
+func sameJSON(a, b any) bool {
+	x, err := fastjson.Marshal(a)
+	y, err2 := fastjson.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(x, y)
+}
+
+// gone are the names of a table that its new version has no more.
+func gone[V any](before, told map[string]V) []string {
+	var out []string
+	for name := range before {
+		if _, ok := told[name]; !ok {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (t *tables) saved(what string) func(error) {
+	return func(err error) {
+		if err != nil {
+			t.b.log.Error("what the master has changed could not be saved", "table", what, "error", err)
+		}
+	}
+}
+
+func (t *tables) syncOffsets(ctx context.Context) error {
+	body, err := t.ask(ctx, remoting.ReqGetAllConsumerOffset)
+	if err != nil {
+		return err
+	}
+	var told remoting.ConsumerOffsets
+	if err := fastjson.Unmarshal(body, &told); err != nil {
+		return err
+	}
+	own := func(key string, queue int32) (int64, bool) {
+		topic, group, ok := splitOffsetKey(key)
+		if !ok {
+			return 0, false
+		}
+		return t.b.offsets.Committed(topic, group, queue)
+	}
+	for key, queues := range mergeOffsets(t.offsets, told.OffsetTable, own) {
+		topic, group, ok := splitOffsetKey(key)
+		if !ok || len(topic)+len(group) > 2*message.MaxTopicLen {
+			continue
+		}
+		for q, off := range queues {
+			t.b.offsets.Commit([]byte(topic), []byte(group), q, off)
+		}
+	}
+	t.offsets = told.OffsetTable
+	return nil
+}
+
+// mergeOffsets decides which of the offsets that a master has told a slave takes over. before is what the master told the
+// time before, nil at the first time; own is what the slave has (ok false: nothing).
+//
+// A slave may be ahead of its master, where consumers committed to it while the master was away: what the master only
+// repeats does not count then. An offset that has moved back at the master since it was told last is a reset, and counts.
+func mergeOffsets(before, told map[string]map[int32]int64, own func(key string, queue int32) (int64, bool)) map[string]map[int32]int64 {
+	take := map[string]map[int32]int64{}
+	for key, queues := range told {
+		for q, off := range queues {
+			was, known := before[key][q]
+			have, ok := own(key, q)
+			reset := known && off < was
+			if ok && (have == off || have > off && !reset) {
+				continue
+			}
+			if take[key] == nil {
+				take[key] = map[int32]int64{}
+			}
+			take[key][q] = off
+		}
+	}
+	return take
+}
+
+// syncFile keeps a file of config as the master has it. It is read when this broker becomes a master.
+func (t *tables) syncFile(ctx context.Context, code int32, name string) error {
+	body, err := t.ask(ctx, code)
+	if err != nil || bytes.Equal(t.files[name], body) {
+		return err
+	}
+	var any map[string]any
+	if err := fastjson.Unmarshal(body, &any); err != nil {
+		return err
+	}
+	if err := jsonfile.Save(t.b.fsys, t.b.configFile(name), body); err != nil {
+		return err
+	}
+	t.files[name] = body
+	return nil
+}
+
+// syncTimer keeps config/timercheck as the master has it; of the wheel and the timer log, which are built again from the
+// timer topic, it says nothing. A master without a timer has none.
+func (t *tables) syncTimer(ctx context.Context) error {
+	const name = "timercheck"
+	body, err := t.ask(ctx, remoting.ReqGetTimerCheckPoint)
+	var refused *remoting.ResponseError
+	if errors.As(err, &refused) {
+		return nil
+	}
+	if err != nil || len(body) < 32 || len(body) > timerCheckBytes || bytes.Equal(t.files[name], body) {
+		return err
+	}
+	file := make([]byte, timerCheckBytes)
+	copy(file, body)
+	clear(file[8:16]) // the position in the timer log, which is the master's own
+	if err := vfs.WriteFileDurable(t.b.fsys, filepath.Join(filepath.Dir(t.b.configFile(name)), name), file); err != nil {
+		return err
+	}
+	t.files[name] = body
+	return nil
+}
