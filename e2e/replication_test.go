@@ -66,8 +66,8 @@ func TestReplication(t *testing.T) {
 				return diff == "", diff
 			})
 			waitFor(t, 60*time.Second, "the topic at the slave", func() (bool, string) {
-				text, err := output(mqxBinary, "admin", "topic", "get", "REPL", "-b", loopback(slave.port), "-n", loopback(ns))
-				return err == nil, text
+				text, err := output(mqxBinary, "admin", "topic", "get", "REPL", "--show", "route", "-o", "json", "-n", loopback(ns))
+				return err == nil && strings.Contains(text, loopback(slave.port)), fmt.Sprint(text, err)
 			})
 			if err := m.stop(t, stopLimit); err != nil && strings.HasPrefix(m.name, "mqx") {
 				t.Errorf("the master ended with %v", err)
