@@ -41,13 +41,15 @@ var changers = []changer{{"A", "mqadmin"}, {"M", "mqx mqadmin"}, {"N", "mqx admi
 // changeBench runs changes on one cluster.
 type changeBench struct {
 	cluster
-	home string // of mqx, for its journal
-	dir  string // of files
+	driver *driver
+	home   string   // of mqx, for its journal
+	env    []string // of mqx, more
+	dir    string   // of files
 }
 
 func newChangeBench(t *testing.T, c cluster) *changeBench {
 	t.Helper()
-	return &changeBench{cluster: c, home: t.TempDir(), dir: t.TempDir()}
+	return &changeBench{cluster: c, driver: sharedDriver(t), home: t.TempDir(), dir: t.TempDir()}
 }
 
 // mqx runs a command of mqx; failed says that it did not do what it was asked for.
@@ -55,6 +57,7 @@ func (b *changeBench) mqx(t *testing.T, args ...string) (text string, failed err
 	t.Helper()
 	cmd := exec.Command(mqxBinary, args...)
 	cmd.Env = append(os.Environ(), "HOME="+b.home, "XDG_STATE_HOME="+b.home, "XDG_CONFIG_HOME="+b.home)
+	cmd.Env = append(cmd.Env, b.env...)
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("mqx %s: %w: %s", strings.Join(args, " "), err, exit.Stderr)
@@ -68,7 +71,7 @@ func (b *changeBench) run(t *testing.T, tool string, args []string) (string, err
 	args = append(slices.Clone(args), "-n", b.namesrv)
 	switch tool {
 	case "mqadmin":
-		return sharedDriver(t).tryAdmin(args...)
+		return b.driver.tryAdmin(args...)
 	case "mqx mqadmin":
 		return b.mqx(t, append([]string{"mqadmin"}, args...)...)
 	default:
@@ -410,7 +413,9 @@ func offsetChanges() []sameChange {
 		{
 			name: "cloneGroupOffset", before: [][]string{groupMade}, change: []string{"cloneGroupOffset", "-s", "e2echg_src", "-d", "{X}", "-t", "E2ECHGSRC"},
 			admin: []string{"offset", "copy", "--from-group", "e2echg_src", "-g", "{X}", "-t", "E2ECHGSRC", "--yes"},
-			read:  statsRead, facts: func(text string) []string { return slices.DeleteFunc(facts(text), func(l string) bool { return strings.Contains(l, "%RETRY%") }) },
+			read:  statsRead, facts: func(text string) []string {
+				return slices.DeleteFunc(facts(text), func(l string) bool { return strings.Contains(l, "%RETRY%") })
+			},
 			has: "E2ECHGSRC",
 		},
 	}
@@ -419,16 +424,17 @@ func offsetChanges() []sameChange {
 // apacheChanges are those that mqx's broker does not serve.
 func apacheChanges() []sameChange {
 	cold := []string{"getColdDataFlowCtrInfo", "-b", "BROKER"}
+	limits := func(text string) []string { return with("Eechg")(strings.ReplaceAll(text, ",\n", "\n")) }
 	return []sameChange{
 		{
 			name: "updateColdDataFlowCtrGroupConfig", change: []string{"updateColdDataFlowCtrGroupConfig", "-b", "BROKER", "-g", "{X}", "-v", "4194304"},
 			admin: []string{"broker", "set", "BROKER", "--cold-limit", "{X}=4194304", "--yes"},
-			read:  cold, facts: with("Eechg"), has: "4194304",
+			read:  cold, facts: limits, has: "4194304",
 		},
 		{
 			name: "removeColdDataFlowCtrGroupConfig", before: [][]string{{"updateColdDataFlowCtrGroupConfig", "-b", "BROKER", "-g", "{X}", "-v", "4194304"}},
 			change: []string{"removeColdDataFlowCtrGroupConfig", "-c", "CLUSTER", "-g", "{X}"},
-			admin:  []string{"broker", "set", "BROKER", "--cold-limit", "{X}=", "--yes"},
+			admin:  []string{"broker", "set", "BROKER", "--cold-limit", "{X}=", "--confirm", "{X}"},
 			read:   cold, facts: with("Eechg"), none: true,
 		},
 		{
@@ -437,5 +443,97 @@ func apacheChanges() []sameChange {
 		},
 		{name: "resetMasterFlushOffset", change: []string{"resetMasterFlushOffset", "-b", "BROKER", "-o", "5"}, says: nothing},
 		{name: "exportPopRecord", change: []string{"exportPopRecord", "-b", "BROKER"}},
+	}
+}
+
+// TestACLChanges is TestMqadminChanges for users and policies, which only Apache's brokers
+// serve: one with authentication and authorization, and tools that sign their requests.
+func TestACLChanges(t *testing.T) {
+	if !reference() && os.Getenv("MQX_E2E_ALL") == "" {
+		t.Skip("MQX_E2E_ALL=1 runs it: it needs a broker of Apache's")
+	}
+	t.Parallel()
+	const name, password = "rocketmq", "12345678"
+	ns, br := freePort(t), freePort(t)
+	apacheNameserver(t, ns).cleanup(t)
+	const providers = "org.apache.rocketmq.auth."
+	apacheBroker(t, brokerSpec{port: br, namesrv: loopback(ns), store: filepath.Join(testDir(t, "acl"), "store"), extra: []string{
+		"authenticationEnabled=true", "authorizationEnabled=true",
+		"authenticationProvider=" + providers + "authentication.provider.DefaultAuthenticationProvider",
+		"authenticationMetadataProvider=" + providers + "authentication.provider.LocalAuthenticationMetadataProvider",
+		"authorizationProvider=" + providers + "authorization.provider.DefaultAuthorizationProvider",
+		"authorizationMetadataProvider=" + providers + "authorization.provider.LocalAuthorizationMetadataProvider",
+		fmt.Sprintf(`initAuthenticationUser={"username":"%s","password":"%s"}`, name, password),
+		fmt.Sprintf(`innerClientAuthenticationCredentials={"accessKey":"%s","secretKey":"%s"}`, name, password),
+	}}).cleanup(t)
+	waitRegistered(t, loopback(ns))
+	b := newChangeBench(t, cluster{namesrv: loopback(ns), broker: loopback(br)})
+	conf := filepath.Join(b.home, "conf")
+	if err := os.MkdirAll(conf, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, conf, "tools.yml", "accessKey: "+name+"\nsecretKey: "+password+"\n")
+	b.driver = startDriver(t, "-Drocketmq.home.dir="+b.home)
+	b.driver.cleanup(t)
+	b.env = []string{"ROCKETMQ_HOME=" + b.home}
+	for i, s := range aclChanges([]string{"--access-key", "text:" + name, "--secret-key", "text:" + password}) {
+		t.Run(s.name, func(t *testing.T) { b.try(t, 50+i, s) })
+	}
+}
+
+// aclChanges are those of users and policies; keys are what mqx admin signs with.
+func aclChanges(keys []string) []sameChange {
+	own := func(args ...string) []string { return append(append([]string{"acl"}, args...), keys...) }
+	user := []string{"createUser", "-b", "BROKER", "-u", "{X}", "-p", "abc12345"}
+	policy := []string{"createAcl", "-b", "BROKER", "-s", "User:{X}", "-r", "Topic:T1,Group:G*", "-a", "Pub,Sub", "-i", "10.0.0.0/8", "-d", "Allow"}
+	oneUser, onePolicy := []string{"getUser", "-b", "BROKER", "-u", "{X}"}, []string{"getAcl", "-b", "BROKER", "-s", "User:{X}"}
+	eechg := with("Eechg")
+	return []sameChange{
+		{
+			name: "createUser", change: append(slices.Clone(user), "-t", "Normal"), admin: own("user", "create", "{X}", "-b", "BROKER", "--password", "text:abc12345", "--type", "Normal", "--yes"),
+			read: oneUser, facts: eechg, has: "abc12345",
+		},
+		{
+			name: "createUser of a cluster", change: []string{"createUser", "-c", "CLUSTER", "-u", "{X}", "-p", "abc12345", "-t", "Super"},
+			admin: own("user", "create", "{X}", "-c", "CLUSTER", "--password", "text:abc12345", "--type", "Super", "--yes"),
+			read:  []string{"listUser", "-b", "BROKER", "-f", "{X}"}, facts: eechg, has: "Super",
+		},
+		{
+			name: "updateUser", before: [][]string{user}, change: []string{"updateUser", "-b", "BROKER", "-u", "{X}", "-s", "disable"},
+			admin: own("user", "set", "{X}", "-b", "BROKER", "--status", "disable", "--yes"),
+			read:  oneUser, facts: eechg, has: "disable",
+		},
+		{
+			name: "updateUser's password", before: [][]string{user}, change: []string{"updateUser", "-b", "BROKER", "-u", "{X}", "-p", "other999"},
+			admin: own("user", "set", "{X}", "-b", "BROKER", "--password", "text:other999", "--yes"),
+			read:  oneUser, facts: eechg, has: "other999",
+		},
+		{
+			name: "deleteUser", before: [][]string{user}, change: []string{"deleteUser", "-c", "CLUSTER", "-u", "{X}"},
+			admin: own("user", "rm", "{X}", "-b", "BROKER", "--confirm", "{X}"),
+			read:  []string{"listUser", "-b", "BROKER"}, facts: eechg, none: true,
+		},
+		{
+			name: "createAcl", before: [][]string{user}, change: policy,
+			admin: own("policy", "create", "User:{X}", "-b", "BROKER", "--resource", "Topic:T1", "--resource", "Group:G*", "--action", "Pub", "--action", "Sub", "--source-ip", "10.0.0.0/8", "--decision", "Allow", "--yes"),
+			read:  onePolicy, facts: eechg, has: "Group:G*",
+		},
+		{
+			name: "updateAcl", before: [][]string{user, policy}, change: []string{"updateAcl", "-c", "CLUSTER", "-s", "User:{X}", "-r", "Topic:T1", "-a", "Pub", "-i", "10.0.0.1", "-d", "Deny"},
+			admin: own("policy", "set", "User:{X}", "-b", "BROKER", "--resource", "Topic:T1", "--action", "Pub", "--source-ip", "10.0.0.1", "--decision", "Deny", "--yes"),
+			read:  onePolicy, facts: eechg, has: "Deny",
+		},
+		{
+			name: "deleteAcl of a resource", before: [][]string{user, policy}, change: []string{"deleteAcl", "-b", "BROKER", "-s", "User:{X}", "-r", "Topic:T1"},
+			admin: own("policy", "rm", "User:{X}", "-b", "BROKER", "--resource", "Topic:T1", "--confirm", "User:{X}"),
+			read:  onePolicy, facts: eechg, has: "Group:G*",
+		},
+		{
+			name: "deleteAcl", before: [][]string{user, policy}, change: []string{"deleteAcl", "-b", "BROKER", "-s", "User:{X}"},
+			admin: own("policy", "rm", "User:{X}", "-b", "BROKER", "--confirm", "User:{X}"),
+			read:  []string{"listAcl", "-b", "BROKER"}, facts: eechg, none: true,
+		},
+		{name: "copyUser", before: [][]string{user}, change: []string{"copyUser", "-f", "BROKER", "-t", "BROKER", "-u", "{X}"}, read: oneUser, facts: eechg, has: "abc12345"},
+		{name: "copyAcl", before: [][]string{user, policy}, change: []string{"copyAcl", "-f", "BROKER", "-t", "BROKER", "-s", "User:{X}"}, read: onePolicy, facts: eechg, has: "Group:G*"},
 	}
 }
