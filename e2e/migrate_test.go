@@ -80,10 +80,13 @@ func migrate(t *testing.T, tt moveCase) {
 		create = append(create, "--order")
 	}
 	r.mqx(create...)
-	if tt.pop { // what a broker was told of pop nobody can read from it: the target is told too
-		for _, b := range []string{"broker-a", "broker-d"} {
-			r.mqx("mqadmin", "setConsumeMode", "-b", loopback(r.specs[b].port), "-t", topic, "-g", group, "-m", "POP", "-q", "8")
-		}
+	setPop := func(broker string) {
+		r.mqx("mqadmin", "setConsumeMode", "-b", loopback(r.specs[broker].port), "-t", topic, "-g", group, "-m", "POP", "-q", "8")
+	}
+	if tt.pop { // the target takes that only when it has the topic
+		setPop("broker-a")
+		tt.kills = []moveKill{{"CREATED", ""}}
+		r.created = func() { setPop("broker-d") }
 	}
 	load := r.clients(tt, topic, group)
 	ask := []string{"admin", "queue", "migrate", "start", "-t", topic, "--source", "broker-a", "--target", "broker-d"}
@@ -119,6 +122,7 @@ type moveRig struct {
 	specs   map[string]brokerSpec
 	running map[string]*process
 	state   []string // environment of the tool
+	created func()   // at CREATED, when the target has the topic
 }
 
 func newMoveRig(t *testing.T, apache bool) *moveRig {
@@ -194,6 +198,9 @@ func (r *moveRig) carryOut(ask, resume []string, kills []moveKill) {
 	for _, k := range kills {
 		run = r.reach(run, resume, k.at)
 		r.refuseSecond(resume)
+		if k.at == "CREATED" && r.created != nil {
+			r.created()
+		}
 		if strings.Contains(k.who, "tool") {
 			run.kill()
 		}
@@ -312,8 +319,8 @@ func (r *moveRig) clients(tt moveCase, topic, group string) *moveLoad {
 	}
 	if tt.push["from"] == "CONSUME_FROM_LAST_OFFSET" {
 		waitFor(t, 60*time.Second, "the consumer to be online", func() (bool, string) {
-			text, code := r.try("admin", "group", "describe", group)
-			return code == 0, text
+			text, code := r.try("admin", "client", "ls", "-g", group, "-o", "name")
+			return strings.Contains(text, "@"), fmt.Sprint(code, text)
 		})
 		time.Sleep(5 * time.Second) // it has no offsets that could be looked at
 	}
