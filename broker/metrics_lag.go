@@ -112,7 +112,7 @@ func writeQueues(s *metrics.Scrape, group, topic string, queues *[]queueLag, now
 			if q.oldest == 0 {
 				age = 0
 			}
-			s.Gauge("mqx_consumer_queue_lag_latency_milliseconds", "Age of the oldest message of one queue that is not consumed; 0 when there is none, absent where it is not known.", float64(age), l)
+			s.Gauge("mqx_consumer_queue_lag_seconds", "Age of the oldest message of one queue that is not consumed; 0 when there is none, absent where it is not known.", float64(age)/1000, l)
 		}
 	}
 }

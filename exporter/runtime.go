@@ -84,9 +84,9 @@ func runtimeSeries(s *metrics.Scrape, st *admin.BrokerStatus, primary bool, now 
 			}
 		}
 	}
-	for key, q := range map[string]string{"putLatency99": "0.99", "putLatency999": "0.999"} {
+	for key, q := range map[string]string{"putLatency99": "99", "putLatency999": "99.9"} {
 		if v, ok := st.Float(key); ok && v >= 0 {
-			s.Gauge("mqx_broker_put_latency_seconds", "Time that puts took, by quantile, over the broker's last minute.", v/1e3, with([]string{"quantile", q}))
+			s.Gauge("mqx_broker_put_latency_seconds", "Time within which so many percent of the puts were done, over the broker's last minute.", v/1e3, with([]string{"percent", q}))
 		}
 	}
 	if text, ok := st.Text("remainHowManyDataToFlush"); ok {

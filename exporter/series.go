@@ -191,8 +191,9 @@ func (f *figures) group(s *metrics.Scrape, g *admin.GroupLag, queues bool) {
 			if q.Lag.OK {
 				s.Gauge("mqx_consumer_queue_lag_messages", "Messages of one queue that the group has not consumed.", float64(q.Lag.Value), l)
 			}
-			writeAge(s, "mqx_consumer_queue_lag_latency_milliseconds", "Age of the oldest message of one queue that is not consumed; 0 when there is none, absent where it is not known.",
-				q.Lag.OK && q.Lag.Value == 0, q.Age.Value, q.Age.OK, l)
+			if none := q.Lag.OK && q.Lag.Value == 0; none || q.Age.OK {
+				s.Gauge("mqx_consumer_queue_lag_seconds", "Age of the oldest message of one queue that is not consumed; 0 when there is none, absent where it is not known.", q.Age.Value.Seconds(), l)
+			}
 		}
 	}
 	for at, sum := range sums {

@@ -37,6 +37,7 @@ var rooms = []struct {
 	{"admin/...", []string{"client/...", "remoting", "remoting/client", "message", "filter/...", "store/inspect"}},
 	{"doctor/...", []string{"admin/...", "store/inspect"}},
 	{"exporter/...", []string{"admin/..."}},
+	{"deploy", nil},
 	{"tui/...", []string{"admin/..."}},
 }
 
@@ -87,6 +88,7 @@ var testDoors = []string{
 	"github.com/google/go-cmp",
 	"github.com/klauspost/compress",
 	"github.com/rogpeppe/go-internal",
+	"go.yaml.in/yaml/v3",
 	"go.uber.org/goleak",
 	"pgregory.net/rapid",
 }
