@@ -217,7 +217,7 @@ func configFileRow(j *inspect.JSONFile) []any {
 	if good != nil {
 		entries = len(configEntries(good.Tree))
 	}
-	if j.Main != nil {
+	if j.Main != nil && !errors.Is(j.Main.Err, inspect.ErrNoFile) {
 		size, modified = j.Main.Size, j.Main.ModTime
 	}
 	backup, changed := "same", any(nil)

@@ -81,6 +81,32 @@ func TestDamageOfExtUnits(t *testing.T) {
 	}
 }
 
+// Batch queues, queues of light topics, and the log of both, more often than chance has them.
+func TestDamageOfBatchAndLightQueues(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			where := []struct{ store, only string }{
+				{"batchcq", "batchconsumequeue/"}, {"lmq", "consumequeue/%LMQ%"}, {"batchcq", "commitlog/"}, {"lmq", "commitlog/"},
+			}[seed%4]
+			root := testkit.GoldenStore(t, where.store)
+			im, err := readImage(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			im.only = where.only
+			rnd := rand.New(rand.NewPCG(seed, 9))
+			do := []func(*rand.Rand) (damage, error){im.flip, im.flip, im.cut, im.remove}[seed/4%4]
+			d, err := do(rnd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkDamage(t, im, d)
+		})
+	}
+}
+
+func (im *image) flip(rnd *rand.Rand) (damage, error) { return im.flips(rnd, 1) }
+
 func tryDamage(t *testing.T, seed uint64) cover {
 	rnd := rand.New(rand.NewPCG(seed, 6))
 	if seed%2 == 1 {
@@ -102,6 +128,14 @@ func tryDamage(t *testing.T, seed uint64) cover {
 	if err != nil {
 		t.Fatal(err)
 	}
+	checkDamage(t, im, d)
+	return d.cover
+}
+
+// checkDamage verifies and repairs a store that was damaged.
+func checkDamage(t *testing.T, im *image, d damage) {
+	t.Helper()
+	root := im.root
 	t.Log(d.what)
 	r := verify(t, root)
 	found := 0
@@ -124,7 +158,6 @@ func tryDamage(t *testing.T, seed uint64) cover {
 		}
 	}
 	checkSound(t, im, d)
-	return d.cover
 }
 
 // checkSound compares the records that were not touched with what is there now.

@@ -39,6 +39,7 @@ type image struct {
 	log   map[string][]byte
 	recs  []imageRecord
 	clean bool
+	only  string // if set, files with this beginning are damaged
 }
 
 type imageRecord struct {
@@ -198,7 +199,7 @@ func coverProps(r message.View, at int) cover {
 		name, _, _ := bytes.Cut(props[start:end], []byte{1})
 		if at >= start && at <= end {
 			switch string(name) {
-			case "TAGS", "KEYS", "UNIQ_KEY":
+			case "TAGS", "KEYS", "UNIQ_KEY", "INNER_NUM", "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET":
 				if at < end && lastOf(props, string(name)) == start {
 					return must
 				}
@@ -311,6 +312,9 @@ func (im *image) pick(rnd *rand.Rand, prefix string) (string, []byte, error) {
 var parts = []string{"commitlog/", "commitlog/", "commitlog/", "consumequeue/", "consumequeue/", "index/", "index/", "config/", "checkpoint", "batchconsumequeue/", "mqx/stopped"}
 
 func (im *image) pickPart(rnd *rand.Rand) (string, []byte, error) {
+	if im.only != "" {
+		return im.pick(rnd, im.only)
+	}
 	for {
 		name, b, err := im.pick(rnd, parts[rnd.IntN(len(parts))])
 		if err != nil || name != "" {
@@ -446,7 +450,7 @@ func (im *image) cut(rnd *rand.Rand) (damage, error) {
 		}
 	case "consumequeue", "batchconsumequeue", "checkpoint", "mqx", "index":
 		d.cover = gray
-		if top == "index" && to < 40 || top == "consumequeue" && im.clean && im.liveUnits(b[to/20*20:]) {
+		if top == "index" && to < 40 || im.clean && (top == "consumequeue" && im.liveUnits(b[to/20*20:]) || top == "batchconsumequeue" && im.liveBatchUnits(b[to/46*46:])) {
 			d.cover = must
 		}
 	case "config":
@@ -467,6 +471,16 @@ func (im *image) liveUnits(b []byte) bool {
 	return false
 }
 
+// liveBatchUnits is the same of batch queues.
+func (im *image) liveBatchUnits(b []byte) bool {
+	for ; len(b) >= 46; b = b[46:] {
+		if binary.BigEndian.Uint32(b[8:]) != 0 && int64(binary.BigEndian.Uint64(b)) >= im.logMin() {
+			return true
+		}
+	}
+	return false
+}
+
 func (im *image) remove(rnd *rand.Rand) (damage, error) {
 	name, b, err := im.pickPart(rnd)
 	if err != nil {
@@ -480,8 +494,8 @@ func (im *image) remove(rnd *rand.Rand) (damage, error) {
 		if logStart(name) > im.logMin() && some {
 			d.cover = must
 		}
-	case "consumequeue":
-		if im.liveUnits(b) && im.clean {
+	case "consumequeue", "batchconsumequeue":
+		if im.clean && (top == "consumequeue" && im.liveUnits(b) || top == "batchconsumequeue" && im.liveBatchUnits(b)) {
 			d.cover = must
 		}
 	case "checkpoint":

@@ -39,7 +39,7 @@ const (
 	FindTimerCheckpoint FindingKind = "timer-checkpoint" // config/timercheck is missing or says what cannot be
 	FindState           FindingKind = "state-file"       // a note of mqx's own cannot be read
 	FindKind            FindingKind = "kind"             // a part of the directory is of a kind that is not looked into
-	FindRecordsUnseen   FindingKind = "records-unseen"   // note: records that no queue lists: of deleted topics
+	FindRecordsUnseen   FindingKind = "records-unseen"   // note: records that no queue lists: of deleted topics, single ones of batch topics
 	FindFillers         FindingKind = "queue-fillers"    // note: queue offsets without a record, marked as such
 	FindInUse           FindingKind = "in-use"           // note: a broker works on the directory
 	FindDirty           FindingKind = "not-closed"       // note: the last broker did not close the directory

@@ -70,6 +70,7 @@ type verifier struct {
 	units       atomic.Int64
 	below       atomic.Int64
 	fillers     atomic.Int64
+	singles     atomic.Int64 // messages in batch queues that were sent alone, and have no unit
 }
 
 // Verify reads all of the directory and says what does not agree. It changes nothing and takes no lock; what a broker
@@ -235,6 +236,9 @@ func (v *verifier) notes() error {
 	}
 	if total > 0 {
 		note(FindRecordsUnseen, total, "%d records belong to %d topics that were deleted, or to queues of an earlier topic of the same name", total, len(v.unseen))
+	}
+	if n := v.singles.Load(); n > 0 {
+		note(FindRecordsUnseen, n, "%d messages were sent alone to topics with batch queues, where Apache's broker lists batches only: clients do not see them", n)
 	}
 	if n := v.fillers.Load(); n > 0 {
 		note(FindFillers, n, "%d queue offsets are marked as having no record", n)

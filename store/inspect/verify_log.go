@@ -407,7 +407,8 @@ func (w *logWorker) record(off int64, rec message.View) error {
 // units compares a record with the unit of its queue, and with those of the light queues that it names.
 func (w *logWorker) units(off int64, rec message.View) error {
 	topic, id := rec.Topic(), rec.QueueID()
-	q, err := w.queue(topic, id, rec.SysFlag()&message.FlagInnerBatch != 0 && len(w.props.innerNum) > 0)
+	inner := rec.SysFlag()&message.FlagInnerBatch != 0
+	q, err := w.queue(topic, id, inner && len(w.props.innerNum) > 0)
 	if err != nil {
 		return err
 	}
@@ -418,6 +419,7 @@ func (w *logWorker) units(off int64, rec message.View) error {
 			e.count = int32(n)
 		}
 	}
+	e.single = q.key.Batch && !inner
 	if err := w.cur.compare(q, e); err != nil {
 		return err
 	}
@@ -429,7 +431,7 @@ func (w *logWorker) units(off int64, rec message.View) error {
 		if err != nil {
 			return err
 		}
-		e.offset = n
+		e.offset, e.single = n, false
 		if err := w.cur.compare(q, e); err != nil {
 			return err
 		}

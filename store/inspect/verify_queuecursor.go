@@ -17,6 +17,7 @@ type expected struct {
 	tagsCode     int64
 	level        int // of a delayed message, whose tags code is the time of delivery; 0 for others
 	storeTime    int64
+	single       bool // one message, in a batch queue
 }
 
 // queueCursors hold, for one worker, a part of each queue.
@@ -149,6 +150,10 @@ func (c *queueCursors) compare(q *vqueue, e expected) error {
 	}
 	if err != nil {
 		return err
+	}
+	if e.single && !v.ownUnits && (!ok || u.Zero() || u.Offset != e.offset) {
+		v.singles.Add(1) // Apache's broker lists batches only
+		return nil
 	}
 	w := c.of(q)
 	w.recs++
