@@ -43,6 +43,7 @@ func CoverageTable() []Coverage {
 		{"timerlog: units that wait, but for their last eight bytes", true, "the chain of their slot, the message: place, size, topic, time"},
 		{"timerlog: units that have been delivered", false, "only that they are units"},
 		{"config/timercheck", false, "only that it claims nothing that timer log and timer topic do not have"},
-		{"abort, lock, other files in the directory", false, "nothing"},
+		{"what lies at the places of the store: file or directory", true, "what belongs there; pipes, devices and links to nothing belong nowhere"},
+		{"abort, lock, other files in the directory", false, "nothing looks at what they hold"},
 	}
 }
