@@ -69,6 +69,7 @@ type pacedFile struct {
 	pace *pacer
 }
 
+// ReadAt reads piece by piece.
 func (f pacedFile) ReadAt(b []byte, off int64) (int, error) {
 	for n := 0; ; {
 		some := b[n:min(len(b), n+pacedRead)]

@@ -86,7 +86,7 @@ func checkSpecial(t *testing.T, root, name, kind string, mend bool) {
 	if !mend || name == "commitlog" {
 		return
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(root), "")
+	dir, err := os.MkdirTemp(filepath.Dir(root), "") //nolint:usetesting // as above
 	try(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
 	try(t, testkit.UnpackStore("delay_timer", dir))
