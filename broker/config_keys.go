@@ -39,7 +39,7 @@ var apacheKeys = sync.OnceValue(func() map[string]apacheKey {
 
 // noEffectReasons say why a key that Apache knows has no effect here.
 var noEffectReasons = map[string]string{
-	"acting":       "needs replicas, which are not served yet",
+	"acting":       "this part of replication is not served yet",
 	"aclv1":        "access control is not served yet",
 	"addrserver":   "name servers are not fetched from an address server; give namesrvAddr",
 	"auth":         "authentication and authorization are not served yet",

@@ -11,7 +11,7 @@ import (
 // Reasons why requests that an Apache 5.5.0 broker serves are refused here.
 const (
 	noRocksDB  = "stores and metadata in RocksDB are not served"
-	noReplicas = "replication is not served: there is one broker of a name"
+	noReplicas = "this part of replication is not served yet"
 	noColdData = "control of cold reads is not served: they are read apart from writes and need no limit"
 	noAuth     = "authentication and authorization are not served"
 	noLite     = "lite topics are not served"

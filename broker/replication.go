@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"mqx/remoting"
+	"mqx/remoting/server"
 	"mqx/store"
 	"mqx/store/ha"
 )
@@ -90,4 +92,35 @@ func (b *Broker) startReplication(ctx, work context.Context, wg *sync.WaitGroup)
 	}
 	wg.Go(func() { b.ha.serve(work, l) })
 	return nil
+}
+
+// maxGapInSync is the gap up to which a slave counts as in sync (Apache's default of haMaxGapNotInSync).
+const maxGapInSync = 256 << 20
+
+// handleHAStatus serves GET_BROKER_HA_STATUS.
+func (b *Broker) handleHAStatus(r *server.Request) {
+	info := &remoting.HARuntimeInfo{ClientRuntimeInfo: &remoting.HAClientRuntimeInfo{}, ConnectionInfo: []remoting.HAConnectionRuntimeInfo{}}
+	if b.slave != nil {
+		st := b.slave.follower.State()
+		info.ClientRuntimeInfo = &remoting.HAClientRuntimeInfo{MasterAddr: st.Master, MaxOffset: b.store.LogEnd()}
+		if !st.Heard.IsZero() {
+			info.ClientRuntimeInfo.LastReadTimestamp = st.Heard.UnixMilli()
+		}
+	} else {
+		end := b.store.LogEnd()
+		info.Master, info.MasterCommitLogMaxOffset = true, end
+		for _, c := range b.ha.master.Conns() {
+			gap := max(0, end-c.End)
+			in := gap <= maxGapInSync
+			if in {
+				info.InSyncSlaveNums++
+			}
+			info.ConnectionInfo = append(info.ConnectionInfo, remoting.HAConnectionRuntimeInfo{
+				Addr: c.Peer, SlaveAckOffset: c.End, Diff: gap, InSync: in, TransferFromWhere: c.Next, TransferredByteInSecond: c.BytesPerSecond,
+			})
+		}
+	}
+	p := newReply(remoting.RespSuccess, "")
+	b.body(p, info)
+	p.to(r)
 }

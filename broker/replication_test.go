@@ -63,6 +63,11 @@ func TestSyncMaster(t *testing.T) {
 	if code := send(""); code != remoting.RespSuccess {
 		t.Fatalf("with a slave: code %d", code)
 	}
+	var info remoting.HARuntimeInfo
+	decode(t, b.ok(remoting.ReqGetBrokerHAStatus, nil, nil), &info)
+	if len(info.ConnectionInfo) != 1 || !info.ConnectionInfo[0].InSync || info.InSyncSlaveNums != 1 || !info.Master {
+		t.Errorf("HA status %+v", info)
+	}
 	if end := b.store.LogEnd(); st.LogEnd() < end {
 		t.Errorf("acknowledged up to %d, the slave has %d", end, st.LogEnd())
 	}

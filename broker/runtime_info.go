@@ -200,10 +200,3 @@ func humanBytes(n int64) string {
 	exp := int(math.Log(float64(n)) / math.Log(1024))
 	return fmt.Sprintf("%.1f %ciB", float64(n)/math.Pow(1024, float64(exp)), "KMGTPE"[exp-1])
 }
-
-// handleHAStatus serves GET_BROKER_HA_STATUS: a master without replicas.
-func (b *Broker) handleHAStatus(r *server.Request) {
-	p := newReply(remoting.RespSuccess, "")
-	b.body(p, &remoting.HARuntimeInfo{Master: true, MasterCommitLogMaxOffset: b.store.LogEnd(), ClientRuntimeInfo: &remoting.HAClientRuntimeInfo{}, ConnectionInfo: []remoting.HAConnectionRuntimeInfo{}})
-	p.to(r)
-}

@@ -58,17 +58,77 @@ type Master struct {
 	mu struct {
 		sync.Mutex
 		acks   *acks
-		open   map[int64]net.Conn
+		open   map[int64]*slaveConn
 		closed bool
 		timer  *time.Timer
 	}
+}
+
+// slaveConn is one connection of a slave.
+type slaveConn struct {
+	net.Conn
+	next atomic.Int64 // what is sent next
+	rate byteRate
+}
+
+// byteRate is how much was sent in the last whole second.
+type byteRate struct {
+	sync.Mutex
+	since      time.Time
+	now, whole int64
+}
+
+func (r *byteRate) add(n int, now time.Time) {
+	r.Lock()
+	defer r.Unlock()
+	r.turn(now)
+	r.now += int64(n)
+}
+
+func (r *byteRate) read(now time.Time) int64 {
+	r.Lock()
+	defer r.Unlock()
+	r.turn(now)
+	return r.whole
+}
+
+func (r *byteRate) turn(now time.Time) {
+	switch d := now.Sub(r.since); {
+	case d < time.Second:
+	case d < 2*time.Second:
+		r.since, r.whole, r.now = r.since.Add(time.Second), r.now, 0
+	default:
+		r.since, r.whole, r.now = now, 0, 0
+	}
+}
+
+// Conn is a connection of a slave, as its master sees it.
+type Conn struct {
+	Peer           string
+	End            int64 // behind the last byte that the slave has reported
+	Next           int64 // what is sent next
+	BytesPerSecond int64
+}
+
+// Conns are the connections of the slaves that follow, in no order.
+func (m *Master) Conns() []Conn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	var out []Conn
+	for id, a := range m.mu.acks.conns {
+		if c := m.mu.open[id]; c != nil {
+			out = append(out, Conn{Peer: c.RemoteAddr().String(), End: a.end, Next: c.next.Load(), BytesPerSecond: c.rate.read(now)})
+		}
+	}
+	return out
 }
 
 // NewMaster makes a master. It starts nothing.
 func NewMaster(cfg MasterConfig) *Master {
 	cfg.setDefaults()
 	m := &Master{cfg: cfg}
-	m.mu.acks, m.mu.open = newAcks(), map[int64]net.Conn{}
+	m.mu.acks, m.mu.open = newAcks(), map[int64]*slaveConn{}
 	return m
 }
 
@@ -97,17 +157,18 @@ func (m *Master) Serve(ctx context.Context, l net.Listener) error {
 			}
 			continue
 		}
-		id, ok := m.enter(c)
+		sc := &slaveConn{Conn: c}
+		id, ok := m.enter(sc)
 		if !ok {
 			m.cfg.Logger.Warn("a slave is refused: too many connections of slaves", "peer", c.RemoteAddr(), "limit", m.cfg.MaxConns)
 			_ = c.Close()
 			continue
 		}
-		wg.Go(func() { m.serve(ctx, id, c) })
+		wg.Go(func() { m.serve(ctx, id, sc) })
 	}
 }
 
-func (m *Master) enter(c net.Conn) (id int64, ok bool) {
+func (m *Master) enter(c *slaveConn) (id int64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.mu.closed || len(m.mu.open) >= m.cfg.MaxConns {
@@ -186,7 +247,7 @@ func (m *Master) Replicas() []Replica {
 }
 
 // serve is the life of one connection.
-func (m *Master) serve(ctx context.Context, id int64, c net.Conn) {
+func (m *Master) serve(ctx context.Context, id int64, c *slaveConn) {
 	peer := c.RemoteAddr().String()
 	log := m.cfg.Logger.With("peer", peer)
 	defer func() {
@@ -208,6 +269,7 @@ func (m *Master) serve(ctx context.Context, id int64, c net.Conn) {
 		return
 	}
 	log.Info("a slave follows", "reported", report, "from", start)
+	c.next.Store(start)
 	m.mu.Lock()
 	m.mu.acks.join(id, replicaOf(peer), report, time.Now())
 	done := m.mu.acks.release()
@@ -282,7 +344,7 @@ func (m *Master) receive(id int64, c net.Conn) error {
 }
 
 // send sends the log from pos on until ctx ends.
-func (m *Master) send(ctx context.Context, c net.Conn, pos int64) error {
+func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 	wake := make(chan struct{}, 1)
 	defer m.cfg.Log.WatchLog(wake)()
 	beat := time.NewTimer(m.cfg.Heartbeat)
@@ -305,6 +367,8 @@ func (m *Master) send(ctx context.Context, c net.Conn, pos int64) error {
 			return err
 		}
 		pos += int64(n)
+		c.next.Store(pos)
+		c.rate.add(n, time.Now())
 		beat.Reset(m.cfg.Heartbeat)
 		if m.cfg.BytesPerSecond > 0 && n > 0 {
 			now := time.Now()
