@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -83,9 +82,7 @@ func (o *groupOptions) spec(c *cobra.Command, name string) (admin.GroupSpec, err
 // parseRetryPolicy reads a policy as Apache's tool takes it.
 func parseRetryPolicy(text string) (*remoting.GroupRetryPolicy, error) {
 	p := &remoting.GroupRetryPolicy{}
-	d := json.NewDecoder(strings.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(p); err != nil {
+	if err := decodeOnly([]byte(text), p); err != nil {
 		return nil, usagef("cannot read retry policy %q: %w", text, err).try(`'{"type":"CUSTOMIZED","customizedRetryPolicy":{"next":[1000,5000]}}'`)
 	}
 	switch {

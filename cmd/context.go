@@ -12,6 +12,7 @@ import (
 
 	"mqx/internal/contexts"
 	"mqx/internal/render"
+	"mqx/internal/userfile"
 	remoteclient "mqx/remoting/client"
 )
 
@@ -140,17 +141,20 @@ func (a *app) editContexts(change func(f *contexts.File) error) error {
 	if a.global.readOnly {
 		return failf(ExitDenied, "refused by --read-only").because("this would change something").try("the command without --read-only")
 	}
-	f, path, err := a.contextsFile()
+	path, err := contexts.Path(a.env)
 	if err != nil {
-		return err
-	}
-	if path == "" {
 		return failf(ExitFailed, "cannot find the directory for configuration").because("neither XDG_CONFIG_HOME nor HOME is set").try("XDG_CONFIG_HOME=DIR mqx context ...")
 	}
-	if err := change(f); err != nil {
-		return err
-	}
-	return f.Save(path)
+	return userfile.Locked(path, func() error {
+		f, _, err := a.contextsFile()
+		if err != nil {
+			return err
+		}
+		if err := change(f); err != nil {
+			return err
+		}
+		return f.Save(path)
+	})
 }
 
 func newContextAddCmd(a *app) *cobra.Command {

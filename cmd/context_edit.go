@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -33,18 +33,13 @@ context is refused, and nothing changes.`,
 		Args:              exactArgs("NAME"),
 		ValidArgsFunction: completeContexts(a),
 		RunE: func(c *cobra.Command, args []string) error {
+			if !anyChanged(c) {
+				return a.editInEditor(c.Context(), args[0])
+			}
 			return a.editContexts(func(f *contexts.File) error {
 				old := f.Get(args[0])
 				if old == nil {
 					return noContextCommand(f, "mqx context edit", args[0])
-				}
-				if !anyChanged(c) {
-					edited, err := a.editor(c.Context(), *old)
-					if err != nil {
-						return err
-					}
-					f.Put(*edited)
-					return nil
 				}
 				edited := *old
 				if err := o.set(c, &edited); err != nil {
@@ -68,6 +63,32 @@ func anyChanged(c *cobra.Command) bool {
 	changed := false
 	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) { changed = changed || f.Changed })
 	return changed
+}
+
+// editInEditor has the person edit a context, and takes it when nobody else has changed it meanwhile.
+func (a *app) editInEditor(ctx context.Context, name string) error {
+	f, _, err := a.contextsFile()
+	if err != nil {
+		return err
+	}
+	old := f.Get(name)
+	if old == nil {
+		return noContextCommand(f, "mqx context edit", name)
+	}
+	if a.global.readOnly {
+		return failf(ExitDenied, "refused by --read-only").because("this would change something").try("the command without --read-only")
+	}
+	edited, err := a.editor(ctx, *old)
+	if err != nil {
+		return err
+	}
+	return a.editContexts(func(f *contexts.File) error {
+		if now := f.Get(name); now == nil || !reflect.DeepEqual(*now, *old) {
+			return failf(ExitFailed, "cannot change context %q: it was changed meanwhile", name).because("what the editor began with is no longer there").try("mqx context edit %s", name)
+		}
+		f.Put(*edited)
+		return nil
+	})
 }
 
 const maxEdited = 1 << 20
@@ -95,9 +116,7 @@ func (a *app) editor(ctx context.Context, c contexts.Context) (*contexts.Context
 		return nil, fmt.Errorf("cannot read what was edited: %w", err)
 	}
 	edited := &contexts.Context{}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(edited); err != nil {
+	if err := decodeOnly(data, edited); err != nil {
 		return nil, usagef("cannot use what was edited: %w", err).try("mqx context edit %s", c.Name)
 	}
 	if edited.Name != c.Name {

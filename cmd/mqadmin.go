@@ -2,7 +2,9 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -155,7 +157,11 @@ func mqadminCmd(a *app, name, short, ours string, changes bool, required []strin
 					return usagef("cannot run %q: %s is missing", c.CommandPath(), "--"+strings.ReplaceAll(group, "|", " or --")).try("mqx mqadmin help %s", name)
 				}
 			}
-			o.target.last = toolsKeys(a.env)
+			keys, err := toolsKeys(a.env)
+			if err != nil {
+				return err
+			}
+			o.target.last = keys
 			client, err := a.adminClient(c.Context(), &o.target)
 			if err != nil {
 				return err
@@ -231,16 +237,20 @@ const maxToolsFile = 64 << 10
 
 // toolsKeys are the keys of $ROCKETMQ_HOME/conf/tools.yml, which Apache's mqadmin
 // signs its requests with; nil without that file. It is two lines of YAML:
-// accessKey and secretKey.
-func toolsKeys(env func(string) string) *contexts.Context {
+// accessKey and secretKey. One that is there and cannot be read is an error: without the
+// keys a cluster would only say that access is denied (N111).
+func toolsKeys(env func(string) string) (*contexts.Context, error) {
 	home := env("ROCKETMQ_HOME")
 	if home == "" {
-		return nil
+		return nil, nil
 	}
 	path := filepath.Join(home, "conf", "tools.yml")
 	data, err := userfile.Read(path, maxToolsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // Apache's tool goes on without keys as well
+	}
 	if err != nil {
-		return nil // Apache's tool goes on without keys as well
+		return nil, failf(exitOfFile(err), "cannot read keys: %w", err).because("ROCKETMQ_HOME says that they are there").try("ROCKETMQ_HOME= mqx mqadmin ..., or --access-key and --secret-key")
 	}
 	c := &contexts.Context{Name: path}
 	for line := range strings.Lines(string(data)) {
@@ -255,7 +265,7 @@ func toolsKeys(env func(string) string) *contexts.Context {
 			c.SecretKey = contexts.Source("text:" + value)
 		}
 	}
-	return c
+	return c, nil
 }
 
 // printf writes data as Apache's tool does.

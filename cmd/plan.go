@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -125,9 +124,7 @@ func (a *app) readPlan(path string) (*planFile, error) {
 		return nil, err
 	}
 	p := &planFile{}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(p); err != nil {
+	if err := decodeOnly(data, p); err != nil {
 		return nil, usagef("cannot read plan %q: %w", path, err).try("the FILE of --plan-out")
 	}
 	if p.APIVersion != planVersion || p.Kind != planKind || !slices.Contains(admin.PlanKinds(), p.Change) {

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,9 +48,7 @@ func readRollFile(path string) (*rollFile, error) {
 		return nil, err
 	}
 	f := &rollFile{path: path}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(f); err != nil {
+	if err := decodeOnly(data, f); err != nil {
 		return nil, usagef("cannot read roll %q: %w", path, err).because("it is no file that roll plan has written").try("mqx admin cluster roll plan --plan-out FILE")
 	}
 	if f.APIVersion != planVersion || f.Kind != rollKind || f.Roll == nil {

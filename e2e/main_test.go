@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -90,7 +91,9 @@ func prepare() error {
 		return err
 	}
 	classPath = classes + ":" + libraries
-	return nil
+	// What mqx keeps for a person, the journal of changes and contexts, is none of the one who runs these tests.
+	home := filepath.Join(workDir, "home")
+	return errors.Join(os.Setenv("XDG_STATE_HOME", home), os.Setenv("XDG_CONFIG_HOME", home))
 }
 
 func output(name string, args ...string) (string, error) {

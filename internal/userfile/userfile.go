@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"mqx/internal/vfs"
 )
@@ -71,6 +72,32 @@ func Write(path string, data []byte) error {
 		return fmt.Errorf("cannot write file %q: %w", path, errors.Join(err, ignoreMissing(os.Remove(tmp.Name()))))
 	}
 	return nil
+}
+
+// lockTime bounds how long Locked waits for another process, and lockPause is how long it rests between two looks.
+const (
+	lockTime  = 5 * time.Second
+	lockPause = 10 * time.Millisecond
+)
+
+// Locked runs f while no other process does the same for the file at path: what f reads of it is still so when f writes.
+// The lock is a file beside it that stays, and goes with its holder.
+func Locked(path string, f func() error) (err error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("cannot make directory %q: %w", dir, err)
+	}
+	lock := filepath.Join(dir, "."+filepath.Base(path)+".lock")
+	for deadline := time.Now().Add(lockTime); ; time.Sleep(lockPause) {
+		held, lockErr := vfs.OS.Lock(lock)
+		if lockErr == nil {
+			defer func() { err = errors.Join(err, held.Close()) }()
+			return f()
+		}
+		if !errors.Is(lockErr, vfs.ErrLocked) || time.Now().After(deadline) {
+			return fmt.Errorf("cannot lock file %q: %w", path, lockErr)
+		}
+	}
 }
 
 func ignoreMissing(err error) error {

@@ -76,3 +76,27 @@ func TestDirs(t *testing.T) {
 		t.Errorf("%q, %v", dir, err)
 	}
 }
+
+// Several who change one file at once lose nothing of each other.
+func TestLockedChangesDoNotMeet(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "count")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			err := Locked(path, func() error {
+				data, err := Read(path, 100)
+				if err != nil && !errors.Is(err, os.ErrNotExist) {
+					return err
+				}
+				return Write(path, append(data, 'x'))
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if data, err := Read(path, 100); err != nil || string(data) != "xxxxxxxx" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
