@@ -161,7 +161,9 @@ func checkExample(t *testing.T, root *cobra.Command, where string, e exampleComm
 	checkFields(t, where, e)
 }
 
-func asksNagiosIn(args []string) bool { return slices.Contains(args, formNagios) || slices.Contains(args, "-o="+formNagios) }
+func asksNagiosIn(args []string) bool {
+	return slices.Contains(args, formNagios) || slices.Contains(args, "-o="+formNagios)
+}
 
 // checkFields asks for the fields of what an example prints and looks for those that jq takes.
 func checkFields(t *testing.T, where string, e exampleCommand) {

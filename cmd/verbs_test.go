@@ -82,14 +82,14 @@ var (
 
 // notServed are verbs of what no mqx broker serves, so that no script can see them succeed: they run against Apache's in e2e.
 var notServed = map[string]string{
-	"mqx admin acl":             "ACL 2.0",
-	"mqx admin controller":      "controllers",
-	"mqx admin ha get":          "controllers",
-	"mqx admin broker create":   "broker containers",
-	"mqx admin broker rm":       "broker containers",
-	"mqx admin broker promote":  "controllers",
-	"mqx admin queue verify":    "queues in RocksDB",
-	"mqx admin broker export":    "what is kept in RocksDB",
+	"mqx admin acl":            "ACL 2.0",
+	"mqx admin controller":     "controllers",
+	"mqx admin ha get":         "controllers",
+	"mqx admin broker create":  "broker containers",
+	"mqx admin broker rm":      "broker containers",
+	"mqx admin broker promote": "controllers",
+	"mqx admin queue verify":   "queues in RocksDB",
+	"mqx admin broker export":  "what is kept in RocksDB",
 }
 
 // scriptRuns are the commands that a script runs, and whether the script expects them to end well.
