@@ -224,4 +224,3 @@ func (t *Timer) loadMetrics() error {
 	t.uncounted = t.metrics.m.Topics == nil && t.wheel.Num() > 0
 	return err
 }
-
