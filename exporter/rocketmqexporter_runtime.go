@@ -38,8 +38,19 @@ var oldRates = map[string]string{
 // oldPutTimes are the classes of put times: how the broker writes them and how the
 // series end.
 var oldPutTimes = [][2]string{
-	{"<=0ms", "0ms"}, {"0~10ms", "0to10ms"}, {"10~50ms", "10to50ms"}, {"50~100ms", "50to100ms"}, {"100~200ms", "100to200ms"}, {"200~500ms", "200to500ms"},
-	{"500ms~1s", "500to1s"}, {"1~2s", "1to2s"}, {"2~3s", "2to3s"}, {"3~4s", "3to4s"}, {"4~5s", "4to5s"}, {"5~10s", "5to10s"}, {"10s~", "10stomore"},
+	{"<=0ms", "0ms"},
+	{"0~10ms", "0to10ms"},
+	{"10~50ms", "10to50ms"},
+	{"50~100ms", "50to100ms"},
+	{"100~200ms", "100to200ms"},
+	{"200~500ms", "200to500ms"},
+	{"500ms~1s", "500to1s"},
+	{"1~2s", "1to2s"},
+	{"2~3s", "2to3s"},
+	{"3~4s", "3to4s"},
+	{"4~5s", "4to5s"},
+	{"5~10s", "5to10s"},
+	{"10s~", "10stomore"},
 }
 
 // oldRuntime writes what a broker says of its state. Unlike rocketmq-exporter it leaves

@@ -12,8 +12,12 @@ import (
 // processors are the request classes of a broker: the label of the series, and how the
 // keys of the broker's state begin.
 var processors = []struct{ label, key string }{
-	{"send", "sendThreadPool"}, {"pull", "pullThreadPool"}, {"lite_pull", "litePullThreadPool"}, {"query_message", "queryThreadPool"},
-	{"ack", "ackThreadPool"}, {"transaction", "EndTransaction"},
+	{"send", "sendThreadPool"},
+	{"pull", "pullThreadPool"},
+	{"lite_pull", "litePullThreadPool"},
+	{"query_message", "queryThreadPool"},
+	{"ack", "ackThreadPool"},
+	{"transaction", "EndTransaction"},
 }
 
 // plainSeries are the numbers of a broker's state that are series as they stand.
