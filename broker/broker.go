@@ -84,6 +84,7 @@ type Broker struct {
 	bornTimes              latencies // from the birth of a message, by its client's clock, until it is stored
 	refusals               sendRefusals
 	rates                  rates
+	diagnosis              diagnosis
 	rpc                    server.RPCTimes
 	ages                   ageCache
 	getMu                  struct {
@@ -358,7 +359,10 @@ func (b *Broker) listen(ctx context.Context) error {
 
 func (b *Broker) newServer(port int, vip bool) (*server.Server, error) {
 	sc := b.cfg().serverConfig(port, b.limits, b.log)
-	sc.OnOpen, sc.OnClose = b.connOpened, func(c *server.Conn, _ error) { b.connClosed(c) }
+	sc.OnOpen, sc.OnClose = b.connOpened, func(c *server.Conn, why error) {
+		b.closedIdle(c, why)
+		b.connClosed(c)
+	}
 	sc.Times = &b.rpc
 	sc.OnWritable = func(c *server.Conn) { b.hold.Writable(c.ID()) }
 	if vip {

@@ -72,10 +72,10 @@ func (s *session) same(body []byte, now time.Time) (heartbeatAnswer, bool) {
 		}
 	}
 	for _, c := range s.mu.producers {
-		c.seen.Store(now.UnixMilli())
+		c.touch(now)
 	}
 	for i := range s.mu.consumers {
-		s.mu.consumers[i].client.seen.Store(now.UnixMilli())
+		s.mu.consumers[i].client.touch(now)
 	}
 	return s.mu.answer, true
 }

@@ -87,7 +87,7 @@ func (b *Broker) handleRuntimeInfo(r *server.Request) {
 	p.to(r)
 }
 
-// runtimeInfo is the table of GET_BROKER_RUNTIME_INFO, with Apache's keys.
+// runtimeInfo is the table of GET_BROKER_RUNTIME_INFO, with Apache's keys and those of mqx (mqx…).
 func (b *Broker) runtimeInfo(now time.Time) map[string]string {
 	s := b.store.Stats()
 	t := map[string]string{}
@@ -119,6 +119,7 @@ func (b *Broker) runtimeInfo(now time.Time) map[string]string {
 	b.logInfo(t, num, &s)
 	b.poolInfo(num)
 	b.delayInfo(t)
+	b.diagnosisInfo(t, now)
 	return t
 }
 

@@ -430,6 +430,7 @@ func (it *sendItem) done(put *store.Put) {
 	b.putTimes.Add(b.now().Sub(it.req.Received()), max(1, it.msgs))
 	b.refusals.put(put.Status)
 	code, remark := b.sendOutcome(put)
+	b.diagnosis.refused(put.Status)
 	p := newReply(code, remark)
 	b.regionFields(p)
 	if put.Status.Stored() {

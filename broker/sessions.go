@@ -26,6 +26,14 @@ type member struct {
 	peer peer
 	id   string       // client id, as the heartbeat says
 	seen atomic.Int64 // ms since 1970 of its last heartbeat
+	gap  atomic.Int64 // ms between its last two heartbeats, 0 before the second
+}
+
+// touch notes a heartbeat. One that is told twice at once, for a client of two groups, counts once.
+func (c *member) touch(now time.Time) {
+	if before := c.seen.Swap(now.UnixMilli()); now.UnixMilli()-before >= 100 {
+		c.gap.Store(now.UnixMilli() - before)
+	}
 }
 
 func newMember(p peer, id string, now time.Time) *member {
@@ -69,7 +77,7 @@ func (c members) connections() []remoting.Connection {
 // register adds or refreshes a client and reports whether it is new.
 func (c members) register(p peer, id string, now time.Time) (cl *member, added bool) {
 	if cl = c[p.ID()]; cl != nil && cl.id == id {
-		cl.seen.Store(now.UnixMilli())
+		cl.touch(now)
 		return cl, false
 	}
 	cl = newMember(p, id, now)
