@@ -78,17 +78,21 @@ func judgeWatermarks(j *judgement) {
 	j.ok("used: %s", someOf(seen))
 }
 
-// lineOf says at which line a disk is, or which it comes near to.
+// lineOf says at which line a disk is, and which higher one it comes near to.
 func lineOf(used int64, lines []watermark) (text string, bad Severity, hit bool) {
 	for _, l := range lines { // the highest first
 		if used >= l.percent {
-			return fmt.Sprintf("at %d %% %s", l.percent, l.does), l.bad, true
+			at := fmt.Sprintf("at %d %% %s", l.percent, l.does)
+			if text != "" {
+				at += "; " + text
+			}
+			return at, l.bad, true
 		}
 		if used >= l.percent-near {
-			return fmt.Sprintf("at %d %% %s, %d points from here", l.percent, l.does, l.percent-used), Warning, true
+			text, bad, hit = fmt.Sprintf("at %d %% %s, %d points from here", l.percent, l.does, l.percent-used), Warning, true
 		}
 	}
-	return "", "", false
+	return text, bad, hit
 }
 
 func judgeOtherVolume(j *judgement) {

@@ -63,7 +63,7 @@ var loadRules = []Rule{
 		ID: "cpu-hot", Scope: ScopeHost, Severity: Warning, judge: judgeCPU,
 		Looks:   "All processors together were busy for 85 % of the time between the two looks.",
 		Meaning: "requests wait for a processor; user time is work of the servers or of others, system time is the kernel's: many small reads and writes, or memory pressure",
-		Mend:    "mqx doctor host --pprof ADDR shows where a server of mqx is; mqx admin stats get --active --sort -inTps shows who sends",
+		Mend:    "mqx doctor host --pprof ADDR shows where a server stands; mqx admin stats get --active --sort -inTps shows who sends",
 	},
 	{
 		ID: "memory-growing", Scope: ScopeHost, Severity: Warning, judge: judgeGrowth,

@@ -39,7 +39,7 @@ var putRules = []Rule{
 		ID: "dispatch-behind", Scope: ScopeCluster, Severity: Critical, judge: judgeDispatch,
 		Looks:   "More than 16 MiB of the log are not in the queues yet.",
 		Meaning: "messages are stored and consumers do not see them",
-		Mend:    "mqx admin broker status <NAME>; if it does not shrink, mqx logs errors FILE of its log says what keeps it",
+		Mend:    "mqx admin broker status <NAME>; if it does not shrink, mqx debug bundle -O bundle.tar.gz --log FILE with its log, which says what keeps it",
 	},
 }
 

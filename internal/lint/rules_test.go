@@ -52,6 +52,7 @@ var testRooms = []struct {
 	{"client/...", []string{"nameserver", "broker", "remoting/server", "store"}},
 	{"admin/...", []string{"nameserver", "broker", "remoting/server", "store"}},
 	{"broker/...", []string{"client", "nameserver"}},
+	{"doctor/...", []string{"remoting"}},
 	{"store/ha", []string{"store", "store/commitlog", "message"}},
 	{"exporter/...", []string{"nameserver", "broker", "client", "message", "remoting", "remoting/client", "remoting/server"}},
 	{"internal/testkit", []string{"message"}},
