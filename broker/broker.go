@@ -86,6 +86,8 @@ type Broker struct {
 	rates                  rates
 	diagnosis              diagnosis
 	rpc                    server.RPCTimes
+	slow                   *server.Slow
+	level                  *slog.LevelVar // nil: it is not ours
 	ages                   ageCache
 	getMu                  struct {
 		sync.RWMutex
@@ -134,6 +136,8 @@ func New(cfg Config) (*Broker, error) {
 	if b.fsys == nil {
 		b.fsys = vfs.OS
 	}
+	b.slow, b.level = server.NewSlow(b.log, 0), cfg.LogLevel
+	b.logAs(&cfg)
 	b.quiet = &quietLog{log: b.log, now: b.now}
 	cfg.settle()
 	if cfg.Join == JoinEmpty {
@@ -363,7 +367,7 @@ func (b *Broker) newServer(port int, vip bool) (*server.Server, error) {
 		b.closedIdle(c, why)
 		b.connClosed(c)
 	}
-	sc.Times = &b.rpc
+	sc.Times, sc.Slow = &b.rpc, b.slow
 	sc.OnWritable = func(c *server.Conn) { b.hold.Writable(c.ID()) }
 	if vip {
 		sc.Precedence = b.classes.vip

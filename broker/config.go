@@ -23,6 +23,8 @@ type Config struct {
 	// Clock, Logger: nil means clock.System and slog.Default().
 	Clock  clock.Clock
 	Logger *slog.Logger
+	// LogLevel is what the key logLevel sets; nil: that key has no effect.
+	LogLevel *slog.LevelVar
 	// Source is the file the configuration was read from; UPDATE_BROKER_CONFIG
 	// writes changes back to it. "" when there was none.
 	Source string
@@ -41,6 +43,7 @@ type Config struct {
 	Pop
 	Timers
 	Metrics
+	Logging
 	Replication
 	Naming
 	Outgoing
@@ -342,7 +345,7 @@ func DefaultConfig() Config {
 		},
 		Filters: Filters{ExpectFilterGroups: 32, BloomErrorPercent: 20, FilterDataKept: 24 * time.Hour},
 		Pop:     defaultPop(),
-		Metrics: defaultMetrics(), Replication: defaultReplication(),
+		Metrics: defaultMetrics(), Logging: defaultLogging(), Replication: defaultReplication(),
 		Timers: Timers{
 			TimerWheel: true, TimerLogFileBytes: 100 << 20, TimerPrecisionMs: 1000, TimerRollWindow: 172_800,
 			TimerMaxDelay: 259_200 * time.Second, TimerCongest: math.MaxInt32, TimerFlushEvery: time.Second,
@@ -392,7 +395,10 @@ func (c *Config) Validate() error {
 	if err := c.Pop.validate(); err != nil {
 		errs = append(errs, err)
 	}
-	for _, p := range append(append(append(c.positives(), c.Pop.positives()...), c.Replication.positives()...), bound{"metricsOtelCardinalityLimit", int64(c.MetricsMaxSeries), 1}) {
+	if !validLevel(c.Logging.Level) {
+		bad("logLevel", "must be DEBUG, INFO, WARN or ERROR, got %q", c.Logging.Level)
+	}
+	for _, p := range append(append(append(c.positives(), c.Pop.positives()...), c.Replication.positives()...), bound{"metricsOtelCardinalityLimit", int64(c.MetricsMaxSeries), 1}, bound{"slowRequestMillis", c.SlowMillis, 0}) {
 		if p.value < p.least {
 			bad(p.key, "must be at least %d, got %d", p.least, p.value)
 		}

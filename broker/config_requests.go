@@ -18,6 +18,7 @@ import (
 // liveKeys take effect at once when UPDATE_BROKER_CONFIG sets them, and so do
 // those of store.IsLive; all others do so after a restart.
 var liveKeys = map[string]bool{
+	"slowRequestMillis": true, "logLevel": true,
 	"autoCreateTopicEnable": true, "autoCreateSubscriptionGroup": true, "enableCreateSysGroup": true,
 	"brokerPermission": true, "traceOn": true, "regionId": true, "notifyConsumerIdsChangedEnable": true,
 	"rejectPullConsumerEnable": true, "longPollingEnable": true, "shortPollingTimeMills": true,
@@ -137,6 +138,7 @@ func (b *Broker) updateConfig(entries []props.Entry, peer string) (string, *refu
 		return "", refuse(remoting.RespSystemError, "saved in %s, but not in force: %v", where, err)
 	}
 	b.putConfig(&force)
+	b.logAs(&force)
 	b.configMu.version = b.configMu.version.NextVersion(b.now())
 	b.log.Info("configuration changed", "active_now", now, "after_restart", later, "file", where, "peer", peer)
 	if slices.Contains(now, "brokerPermission") {

@@ -427,8 +427,13 @@ func (it *sendItem) done(put *store.Put) {
 	if put.WaitFlush {
 		b.flushed.Add(it.req)
 	}
-	b.putTimes.Add(b.now().Sub(it.req.Received()), max(1, it.msgs))
+	now := b.now()
+	took := now.Sub(it.req.Received())
+	b.putTimes.Add(took, max(1, it.msgs))
 	b.refusals.put(put.Status)
+	if b.slow.Is(took) {
+		it.req.SetStages(stagesOf(put, it.req.Taken(), now))
+	}
 	code, remark := b.sendOutcome(put)
 	b.diagnosis.refused(put.Status)
 	p := newReply(code, remark)

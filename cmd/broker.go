@@ -4,7 +4,6 @@ package cmd
 
 import (
 	"fmt"
-	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -154,8 +153,12 @@ func runBroker(a *app, c *cobra.Command, o *brokerOptions) error {
 	if err := cfg.Locate(cfg.Validate()); err != nil {
 		return configFailure(err)
 	}
-	log := a.loggerAt(slog.LevelInfo)
-	cfg.Logger, cfg.Store.Logger = log, log
+	log, level, closeLog, err := o.server.log.open(c.Context(), a)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	cfg.Logger, cfg.Store.Logger, cfg.LogLevel = log, log, level
 	if err := cfg.LoadDefaultTLS(); err != nil {
 		return configFailure(err)
 	}

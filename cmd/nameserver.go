@@ -5,7 +5,6 @@ package cmd
 import (
 	"errors"
 	"io/fs"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -72,7 +71,11 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 	if err := cfg.Locate(cfg.Validate()); err != nil {
 		return configFailure(err)
 	}
-	log := a.loggerAt(slog.LevelInfo)
+	log, _, closeLog, err := o.log.open(c.Context(), a)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
 	cfg.Logger = log
 	if err := cfg.LoadDefaultTLS(); err != nil {
 		return configFailure(err)

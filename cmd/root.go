@@ -109,7 +109,7 @@ one process.`,
 	root.AddCommand(serverCommands(a)...)
 	root.AddCommand(
 		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newStoreCmd(a), newAdminCmd(a), newMqadminCmd(a), newTopCmd(a), newDoctorCmd(a), newWaitCmd(a),
-		newContextCmd(a), newDebugCmd(a), newGenerateCmd(a), newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
+		newContextCmd(a), newDebugCmd(a), newGenerateCmd(a), newExplainCmd(a), newLogsCmd(a), newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
 	)
 	return root
 }

@@ -38,6 +38,7 @@ type serverFlags struct {
 	metricsHost bool
 	allow       []string
 	printConfig bool
+	log         logFlags
 }
 
 func (o *serverFlags) add(c *cobra.Command, port, metrics string) {
@@ -50,6 +51,7 @@ func (o *serverFlags) add(c *cobra.Command, port, metrics string) {
 		f.StringArrayVar(&o.allow, "allow-unsupported", nil, "start although the configuration asks for this key, which is not served; may be repeated")
 		f.BoolVarP(&o.printConfig, "print-config", "p", false, "print every key with its value and exit")
 	})
+	o.log.add(c)
 }
 
 // checkAllowed refuses a key that stops no start: who misspells one believes that

@@ -8,12 +8,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"mqx/internal/vfs"
 	"mqx/tui"
+)
+
+// What a screen that runs for days may take: the answers of large clusters are read and
+// dropped with every refresh, and the collector would let them pile up.
+const (
+	topGCPercent   = 40
+	topMemoryLimit = 40 << 20
 )
 
 // draw shows the cluster on the terminal.
@@ -41,6 +49,8 @@ func (o *topOptions) draw(a *app, c *cobra.Command, source tui.Source) error {
 		}
 		t.First = first
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(topGCPercent))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(topMemoryLimit))
 	return tui.Run(c.Context(), a.In, a.Out, t)
 }
 

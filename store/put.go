@@ -38,6 +38,9 @@ type Put struct {
 	// Done is called exactly once, maybe on another goroutine and maybe before PutBatch
 	// returned; it must not block. Puts of one PutBatch that become durable together are completed in one go.
 	Done func(*Put)
+	// Began and Appended are when the append that it was part of began and had ended: the times
+	// of its lock are between the two. Set before Done; zero for one that was refused.
+	Began, Appended time.Time
 	// User is the caller's.
 	User any
 
@@ -128,6 +131,9 @@ func (s *Store) PutBatch(ps []*Put) {
 	s.log.AppendBatch(w.items)
 	appended := time.Now()
 	took := int64(appended.Sub(began))
+	for _, p := range ps {
+		p.Began, p.Appended = began, appended
+	}
 	if took > s.stats.putMaxNs.Load() {
 		s.stats.putMaxNs.Store(took) // two at once may lose one: it is a figure to look at
 	}

@@ -71,6 +71,8 @@ type Config struct {
 	Precedence *Precedence
 	// Times is told how long each request took; nil: nobody asks.
 	Times *RPCTimes
+	// Slow is told of requests that took long; nil: nobody asks.
+	Slow *Slow
 	// TLS says what happens to a connection that starts with a TLS handshake.
 	TLS TLSConfig
 	// Logger, default slog.Default().

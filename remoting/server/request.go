@@ -17,6 +17,8 @@ type Request struct {
 	remoting.Command
 	conn     *Conn
 	received time.Time
+	taken    time.Time // by a worker
+	stages   Stages    // of a slow one
 	route    *route
 	buf      *inbuf
 	frame    []byte
@@ -180,5 +182,6 @@ func (r *Request) unused() {
 	}
 	r.Reset()
 	r.buf, r.frame, r.route, r.scope = nil, nil, nil, nil
+	r.taken, r.stages = time.Time{}, Stages{}
 	requestPool.Put(r)
 }

@@ -84,16 +84,23 @@ func (t *RPCTimes) Each(f func(RPCKey, meter.Reading)) {
 
 // observe notes how long the request took that is answered with code.
 func (r *Request) observe(code int32, err error) {
-	t := r.conn.srv.cfg.Times
+	t, slow := r.conn.srv.cfg.Times, r.conn.srv.cfg.Slow
+	if t == nil && slow == nil {
+		return
+	}
+	took, parked := time.Since(r.received), r.buf != nil && r.buf.gauge == &r.conn.srv.gauges.parked
+	if slow != nil && !parked && slow.Is(took) {
+		slow.tell(r, code, took)
+	}
 	if t == nil {
 		return
 	}
-	k := RPCKey{Code: r.Code, Response: code, Result: ResultSuccess, Parked: r.buf != nil && r.buf.gauge == &r.conn.srv.gauges.parked}
+	k := RPCKey{Code: r.Code, Response: code, Result: ResultSuccess, Parked: parked}
 	switch {
 	case r.IsOneway():
 		k.Result = ResultOneway
 	case err != nil:
 		k.Result = ResultLost
 	}
-	t.observe(k, time.Since(r.received))
+	t.observe(k, took)
 }

@@ -51,6 +51,7 @@ func (w *worker) take() bool {
 			break
 		}
 		c.mu.stats.TotalWait += now.Sub(r.received)
+		r.taken = now
 		w.taken = append(w.taken, c.mu.queue.pop())
 	}
 	c.mu.stats.Requests += uint64(len(w.taken))
