@@ -163,7 +163,7 @@ func (l *logLines) add(e *logEntry, file string) {
 	if l.found == nil {
 		l.found = map[logKey]*logSum{}
 	}
-	key := logKey{level: e.level, text: e.kind(), stage: e.stage, timed: e.timed}
+	key := logKey{level: e.level, text: e.kind(), stage: e.stage, timed: e.timed, request: e.request != ""}
 	s := l.found[key]
 	if s == nil {
 		if len(l.found) >= maxLogKinds {
@@ -180,7 +180,7 @@ func (l *logLines) add(e *logEntry, file string) {
 // logKey is what lines have in common.
 type logKey struct {
 	level, text, stage string
-	timed              bool
+	timed, request     bool // request: a slow one of mqx, text names it
 }
 
 type logSum struct {
@@ -219,7 +219,10 @@ func (l *logLines) errors(level string) (rows [][]any) {
 	merged := map[logKey]*logSum{}
 	for k, s := range l.found {
 		if k.level == "error" || k.level == "warn" && level == "warn" {
-			k.stage, k.timed = "", false
+			if k.request {
+				k.text = "slow request " + k.text
+			}
+			k.stage, k.timed, k.request = "", false, false
 			if m := merged[k]; m != nil {
 				m.merge(s)
 				continue

@@ -26,6 +26,8 @@ const (
 
 // draw shows the cluster on the terminal.
 func (o *topOptions) draw(a *app, c *cobra.Command, source tui.Source) error {
+	defer debug.SetGCPercent(debug.SetGCPercent(topGCPercent))
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(topMemoryLimit))
 	layout, path, err := a.topLayout()
 	if err != nil {
 		return err
@@ -49,8 +51,6 @@ func (o *topOptions) draw(a *app, c *cobra.Command, source tui.Source) error {
 		}
 		t.First = first
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(topGCPercent))
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(topMemoryLimit))
 	return tui.Run(c.Context(), a.In, a.Out, t)
 }
 

@@ -58,7 +58,9 @@ func openTop(t *testing.T, namesrv string) *screen {
 // row are the cells of a row by the titles of their columns, nil where there is none.
 func (s *screen) row(name string) map[string]string {
 	lines := strings.Split(s.text(), "\n")
-	at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "  GROUP ") || strings.HasPrefix(l, "  TOPIC ") || strings.HasPrefix(l, "  BROKER ") })
+	at := slices.IndexFunc(lines, func(l string) bool {
+		return strings.HasPrefix(l, "  GROUP ") || strings.HasPrefix(l, "  TOPIC ") || strings.HasPrefix(l, "  BROKER ")
+	})
 	if at < 0 {
 		return nil
 	}

@@ -23,7 +23,7 @@ type Options struct {
 	// Rounds is after how many refreshes it ends; 0: never.
 	Rounds int
 	// First is a snapshot that has been read already; nil: none has.
-	First *Snapshot
+	First  *Snapshot
 	Colour bool
 	Mouse  bool
 	Now    func() time.Time
