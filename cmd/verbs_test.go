@@ -114,7 +114,7 @@ func scriptRuns(text string) (runs []string, well []bool) {
 	return runs, well
 }
 
-// Every verb is run by a script of testdata/script, once as it is meant to be and once with a mistake.
+// Every verb of mqx admin is run by a script of testdata/script, once as it is meant to be and once with a mistake.
 func TestEveryVerbHasAScript(t *testing.T) {
 	scripts, err := filepath.Glob(filepath.Join("testdata", "script", "*.txtar"))
 	if err != nil || len(scripts) == 0 {
@@ -142,8 +142,8 @@ func TestEveryVerbHasAScript(t *testing.T) {
 	seen := 0
 	eachCommand(root, func(c *cobra.Command) {
 		path := c.CommandPath()
-		if c.Hidden || isGroup(c) || c.Name() == "help" || path == "mqx mqadmin" || strings.HasPrefix(path, "mqx mqadmin ") {
-			return // Apache's names are compared with what Apache's tool printed
+		if c.Hidden || isGroup(c) || c.Name() == "help" || !strings.HasPrefix(path, "mqx admin ") {
+			return
 		}
 		seen++
 		foreign := false
