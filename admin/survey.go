@@ -65,8 +65,8 @@ type SurveyTopic struct {
 	Plain       bool // no attribute, no order: as a topic is that a send created
 }
 
-// IsMaster: it takes writes.
-func (b *BrokerSurvey) IsMaster() bool { return b.ID == 0 }
+// IsMaster reports whether it takes writes.
+func (s *BrokerSurvey) IsMaster() bool { return s.ID == 0 }
 
 // Survey looks over a cluster. It fails only where no name server answers, or the
 // target is not there; every other gap is in Errors.

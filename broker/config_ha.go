@@ -30,9 +30,12 @@ func defaultReplication() Replication {
 
 func (r *Replication) positives() []bound {
 	return []bound{
-		{"haTransferBatchSize", int64(r.HABatchBytes), 1}, {"haSendHeartbeatInterval", r.HAHeartbeat.Milliseconds(), 1},
-		{"haHousekeepingInterval", r.HASilence.Milliseconds(), 1}, {"maxHaTransferByteInSecond", r.HABytesPerSecond, 1},
-		{"inSyncReplicas", int64(r.InSyncReplicas), 0}, {"slaveTimeout", r.SlaveTimeout.Milliseconds(), 1},
+		{"haTransferBatchSize", int64(r.HABatchBytes), 1},
+		{"haSendHeartbeatInterval", r.HAHeartbeat.Milliseconds(), 1},
+		{"haHousekeepingInterval", r.HASilence.Milliseconds(), 1},
+		{"maxHaTransferByteInSecond", r.HABytesPerSecond, 1},
+		{"inSyncReplicas", int64(r.InSyncReplicas), 0},
+		{"slaveTimeout", r.SlaveTimeout.Milliseconds(), 1},
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"mqx/remoting"
 	"mqx/remoting/server"
 	"mqx/store"
-	"mqx/store/commitlog"
 	"mqx/store/ha"
 )
 
@@ -37,7 +36,7 @@ func newSlave(b *Broker, st *store.Store) *slave {
 	s := &slave{b: b, tables: tables{b: b}, learned: make(chan struct{}, 1)}
 	s.follower = ha.NewFollower(ha.FollowerConfig{
 		Log: st, Logger: b.log, Master: s.haAddr, Blank: s.blank, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
-		Parted: func(err error) bool { var foreign *commitlog.ForeignError; return errors.As(err, &foreign) },
+		Parted: store.IsForeign,
 	})
 	return s
 }
@@ -152,7 +151,7 @@ var masterOnly = map[int32]bool{
 
 // refuseOnSlave answers a request that writes: as Apache where that is known, with the master's address.
 func (b *Broker) refuseOnSlave(r *server.Request) {
-	code := int32(remoting.RespServiceNotAvailable)
+	code := remoting.RespServiceNotAvailable
 	if r.Code == remoting.ReqEndTransaction || r.Code == remoting.ReqRecallMessage {
 		code = remoting.RespSlaveNotAvailable
 	}

@@ -215,8 +215,8 @@ func (t *tables) syncFile(ctx context.Context, code int32, name string) error {
 	if err != nil || bytes.Equal(t.files[name], body) {
 		return err
 	}
-	var any map[string]any
-	if err := fastjson.Unmarshal(body, &any); err != nil {
+	var table map[string]any
+	if err := fastjson.Unmarshal(body, &table); err != nil {
 		return err
 	}
 	if err := jsonfile.Save(t.b.fsys, t.b.configFile(name), body); err != nil {

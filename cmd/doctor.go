@@ -140,10 +140,10 @@ func (a *app) runDoctor(c *cobra.Command, o *doctorOptions, gather func(ctx cont
 	if err != nil {
 		return err
 	}
-	return closed(a.printDiagnosis(&o.output, o.all, d, func() (*render.Writer, error) { return a.renderer(out, &o.output, doctorSchema, false) }), closeOut)
+	return closed(a.printDiagnosis(o.all, d, func() (*render.Writer, error) { return a.renderer(out, &o.output, doctorSchema, false) }), closeOut)
 }
 
-func (a *app) printDiagnosis(o *outputFlags, all bool, d *diagnosed, open func() (*render.Writer, error)) error {
+func (a *app) printDiagnosis(all bool, d *diagnosed, open func() (*render.Writer, error)) error {
 	w, err := open()
 	if err != nil {
 		return err

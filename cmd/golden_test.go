@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/olekukonko/tablewriter/pkg/twwidth"
 	"go.yaml.in/yaml/v3"
 
 	"mqx/internal/render"
@@ -192,11 +191,11 @@ func checkTerminal(t *testing.T, s render.Schema, name string, o render.Options,
 	whole := 0
 	for i, f := range s.Fields {
 		if f.Whole || f.Name == s.Name {
-			whole = max(whole, twwidth.Width(fmt.Sprint(goldenValue(&s, i, 1)))+len(f.Name)+8)
+			whole = max(whole, render.Width(fmt.Sprint(goldenValue(&s, i, 1)))+len(f.Name)+8)
 		}
 	}
 	for line := range strings.Lines(text) {
-		if n := twwidth.Width(strings.TrimRight(line, "\n")); n > max(o.Width, whole) {
+		if n := render.Width(strings.TrimRight(line, "\n")); n > max(o.Width, whole) {
 			t.Errorf("%s: a line of %d columns: %q", name, n, line)
 		}
 	}

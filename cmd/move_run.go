@@ -383,7 +383,7 @@ func (a *app) takeOver(c *cobra.Command, o *moveOptions, plan string, destructiv
 		if err != nil {
 			return nil, err
 		}
-		name := plan
+		var name string
 		st, err := client.GetMove(ctx, plan)
 		switch _, gone := errors.AsType[*admin.NotFoundError](err); {
 		case err == nil:
@@ -438,7 +438,7 @@ func (a *app) already(c *cobra.Command, o *moveOptions, plan string, phase move.
 	defer cancel()
 	st, err := client.GetMove(ctx, plan)
 	if err != nil || st.Phase != phase {
-		return false, nil //nolint:nilerr // what follows asks again, and knows what to make of it
+		return false, nil // after an error, what follows asks again and knows what to make of it
 	}
 	a.note("plan %s is %s already", plan, phase)
 	return true, a.oneRecord(c, o, func(context.Context, *admin.Client) (*move.State, error) { return st, nil })

@@ -238,7 +238,7 @@ const maxToolsFile = 64 << 10
 // toolsKeys are the keys of $ROCKETMQ_HOME/conf/tools.yml, which Apache's mqadmin
 // signs its requests with; nil without that file. It is two lines of YAML:
 // accessKey and secretKey. One that is there and cannot be read is an error: without the
-// keys a cluster would only say that access is denied (N111).
+// keys a cluster would only say that access is denied.
 func toolsKeys(env func(string) string) (*contexts.Context, error) {
 	home := env("ROCKETMQ_HOME")
 	if home == "" {

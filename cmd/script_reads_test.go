@@ -13,7 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/olekukonko/tablewriter/pkg/twwidth"
+	"mqx/internal/render"
+
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.yaml.in/yaml/v3"
 )
@@ -86,7 +87,7 @@ func everyForm(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("%v on a terminal: exit code %d: %s%s", args, code, out, errOut)
 		}
 		for line := range strings.Lines(out) {
-			if n := twwidth.Width(strings.TrimRight(line, "\n")); n > width && strings.Contains(strings.TrimSpace(line), "  ") {
+			if n := render.Width(strings.TrimRight(line, "\n")); n > width && strings.Contains(strings.TrimSpace(line), "  ") {
 				ts.Fatalf("%v: a line of %d columns on a terminal of %d: %q", args, n, width, line)
 			}
 		}

@@ -128,7 +128,7 @@ var connectionRules = []Rule{
 func judgeIdleClosed(j *judgement) {
 	j.brokers(func(b *admin.BrokerSurvey) {
 		who, told := b.Text("mqxIdleClosed")
-		n := int64(0)
+		var n int64
 		if told {
 			n = int64(len(strings.FieldsFunc(who, func(r rune) bool { return r == ';' })))
 		} else if b.IdleClosed != nil {

@@ -3,13 +3,15 @@ package store
 import (
 	"errors"
 	"fmt"
+
+	"mqx/store/commitlog"
 )
 
 var errFollowing = errors.New("this broker is a slave: its log is that of its master, which takes the messages")
 
 // AppendRaw appends bytes of the master's log at the position at, which must be LogEnd; an empty log takes any position at
 // which a file begins. The bytes may end within a record. Queues and index follow as after a put. It is an error unless
-// the store follows (Config.Follow). A full disk is an error that passes; a *commitlog.ForeignError does not.
+// the store follows (Config.Follow). A full disk is an error that passes; one of which IsForeign tells does not.
 func (s *Store) AppendRaw(at int64, b []byte) error {
 	s.putting.RLock()
 	defer s.putting.RUnlock()
@@ -25,6 +27,12 @@ func (s *Store) AppendRaw(at int64, b []byte) error {
 	err := s.log.AppendRaw(at, b)
 	signal(s.dispatcher.kick)
 	return err
+}
+
+// IsForeign reports whether AppendRaw has refused bytes that are no records of a log with files of this size.
+func IsForeign(err error) bool {
+	var foreign *commitlog.ForeignError
+	return errors.As(err, &foreign)
 }
 
 // ReadLog reads len(b) bytes of the log as they lie in its files, whole records or not; it is all or nothing.

@@ -221,7 +221,7 @@ type commands struct {
 	out, e io.Writer
 }
 
-// SetStdin, SetStdout and SetStderr are called before Run.
+// SetStdin and its like are called before Run.
 func (c *commands) SetStdin(r io.Reader)  { c.in = r }
 func (c *commands) SetStdout(w io.Writer) { c.out = w } //nolint:revive // of one interface
 func (c *commands) SetStderr(w io.Writer) { c.e = w }   //nolint:revive // of one interface

@@ -111,8 +111,16 @@ func TestScreens(t *testing.T) {
 		b := newBench(t, 0, size[0], size[1])
 		b.refresh(20)
 		for _, v := range []struct{ name, keys string }{
-			{"overview", "1"}, {"brokers", "2"}, {"topics", "3"}, {"groups", "4"}, {"queues", "4 g enter"}, {"message", "g enter"}, {"clients", "5"},
-			{"actions", "4 g a"}, {"action", "r"}, {"help", "esc ?"},
+			{"overview", "1"},
+			{"brokers", "2"},
+			{"topics", "3"},
+			{"groups", "4"},
+			{"queues", "4 g enter"},
+			{"message", "g enter"},
+			{"clients", "5"},
+			{"actions", "4 g a"},
+			{"action", "r"},
+			{"help", "esc ?"},
 		} {
 			b.keys(v.keys)
 			b.check(fmt.Sprintf("%s-%dx%d", v.name, size[0], size[1]))

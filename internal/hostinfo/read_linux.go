@@ -37,8 +37,14 @@ func (r *Reader) Read(now time.Time) *Sample {
 		name string
 		read func(*Sample, procfs.FS) error
 	}{
-		{"load", readLoad}, {"processors", readCPU}, {"memory", readMemory}, {"devices", r.readDevices},
-		{"network", readNetwork}, {"TCP states", r.readTCP}, {"kernel settings", r.readSysctl}, {"the control group", r.readContainer},
+		{"load", readLoad},
+		{"processors", readCPU},
+		{"memory", readMemory},
+		{"devices", r.readDevices},
+		{"network", readNetwork},
+		{"TCP states", r.readTCP},
+		{"kernel settings", r.readSysctl},
+		{"the control group", r.readContainer},
 	} {
 		if err := part.read(s, proc); err != nil {
 			s.fail(part.name, err)

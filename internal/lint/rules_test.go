@@ -53,7 +53,7 @@ var testRooms = []struct {
 	{"admin/...", []string{"nameserver", "broker", "remoting/server", "store"}},
 	{"broker/...", []string{"client", "nameserver"}},
 	{"doctor/...", []string{"remoting"}},
-	{"store/ha", []string{"store", "store/commitlog", "message"}},
+	{"store/ha", []string{"store", "message"}},
 	{"exporter/...", []string{"nameserver", "broker", "client", "message", "remoting", "remoting/client", "remoting/server"}},
 	{"internal/testkit", []string{"message"}},
 }
@@ -80,6 +80,8 @@ var doors = []struct {
 	{"github.com/prometheus/client_model", []string{"internal/metrics"}},
 	{"github.com/prometheus/procfs", []string{"internal/hostinfo"}},
 	{"golang.org/x/term", []string{"cmd"}},
+	{"gopkg.in/natefinch/lumberjack.v2", []string{"cmd"}},
+	{"github.com/charmbracelet/colorprofile", []string{"tui/..."}},
 	{"golang.org/x/sync", []string{"..."}},
 	{"golang.org/x/sys", []string{"internal/vfs", "internal/hostinfo", "store/mapped", "remoting/server"}},
 }

@@ -173,12 +173,17 @@ func (a *acks) all() []*waiter {
 }
 
 // waiterHeap orders waiters by the position they wait for.
-type waiterHeap []*waiter
+type waiterHeap []*waiter //nolint:recvcheck // as container/heap wants it
 
+// Len, Less, Swap, Push and Pop are those of heap.Interface.
 func (h waiterHeap) Len() int           { return len(h) }
 func (h waiterHeap) Less(i, j int) bool { return h[i].end < h[j].end }
 func (h waiterHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *waiterHeap) Push(x any)        { *h = append(*h, x.(*waiter)) }
+
+// Push is heap.Interface's.
+func (h *waiterHeap) Push(x any) { *h = append(*h, x.(*waiter)) }
+
+// Pop is heap.Interface's.
 func (h *waiterHeap) Pop() any {
 	old := *h
 	w := old[len(old)-1]

@@ -164,8 +164,12 @@ func TestStart(t *testing.T) {
 		want     int64
 		refused  bool
 	}{
-		{0, false, 1024, false}, {0, true, 4096, false}, {2000, false, 2000, false}, {5000, true, 5000, false},
-		{5001, false, 0, true}, {1023, false, 0, true},
+		{0, false, 1024, false},
+		{0, true, 4096, false},
+		{2000, false, 2000, false},
+		{5000, true, 5000, false},
+		{5001, false, 0, true},
+		{1023, false, 0, true},
 	} {
 		got, err := s.start(c.report, c.lastFile)
 		if got != c.want || (err != nil) != c.refused {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -18,7 +17,6 @@ import (
 
 	"mqx/message"
 	"mqx/store"
-	"mqx/store/commitlog"
 	"mqx/store/ha"
 )
 
@@ -135,7 +133,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func follower(s *store.Store, addr string, change func(*ha.FollowerConfig)) *ha.Follower {
 	cfg := ha.FollowerConfig{
 		Log: s, Logger: slog.New(slog.DiscardHandler), Master: func() string { return addr }, Retry: time.Millisecond, Heartbeat: 20 * time.Millisecond,
-		Parted: func(err error) bool { var foreign *commitlog.ForeignError; return errors.As(err, &foreign) },
+		Parted: store.IsForeign,
 	}
 	if change != nil {
 		change(&cfg)

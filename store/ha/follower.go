@@ -180,7 +180,7 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	l := &link{f: f, c: c, at: -1, prefix: end == 0 && report == 1}
 	if end > 0 {
