@@ -221,10 +221,14 @@ type commands struct {
 	out, e io.Writer
 }
 
-// SetStdin and its like are called before Run.
-func (c *commands) SetStdin(r io.Reader)  { c.in = r }
-func (c *commands) SetStdout(w io.Writer) { c.out = w } //nolint:revive // of one interface
-func (c *commands) SetStderr(w io.Writer) { c.e = w }   //nolint:revive // of one interface
+// SetStdin takes the terminal to read from, before Run.
+func (c *commands) SetStdin(r io.Reader) { c.in = r }
+
+// SetStdout takes the terminal to write to, before Run.
+func (c *commands) SetStdout(w io.Writer) { c.out = w }
+
+// SetStderr takes the terminal for errors, before Run.
+func (c *commands) SetStderr(w io.Writer) { c.e = w }
 
 // Run runs them.
 func (c *commands) Run() error {

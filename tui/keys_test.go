@@ -114,7 +114,8 @@ func TestLayout(t *testing.T) {
 	b.refresh(2)
 	var kept Layout
 	b.m.o.Save = func(l Layout) error { kept = l; return nil }
-	b.keys("3 Q Q + m w") //nolint:dupword // pressed twice
+	b.keys("3 Q")
+	b.keys("Q + m w")
 	want := Layout{View: "topics", Interval: "1s", Mouse: true, Sort: map[string]string{"topics": "Q"}}
 	if kept.View != want.View || kept.Interval != want.Interval || !kept.Mouse || kept.Sort["topics"] != "Q" || len(kept.Sort) != 1 || kept.Check() != nil {
 		t.Errorf("%+v", kept)
