@@ -3,9 +3,12 @@ package broker
 import (
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"mqx/broker/pop"
 	"mqx/internal/clock"
 	"mqx/message"
 	"mqx/remoting"
@@ -125,5 +128,41 @@ func TestPopOfARecreatedTopicWhileTheClockIsBehind(t *testing.T) {
 	})
 	if got = slices.Compact(got); !slices.Equal(got, []string{"new0", "new1", "new2"}) {
 		t.Errorf("came again: %v", got)
+	}
+}
+
+// Where the next pop begins never goes back while what was popped before is committed: it would hand that out again.
+func TestPopOffsetWhileCommitting(t *testing.T) {
+	p := startPop(t, func(c *Config) { c.PopMerge, c.PopStay = true, time.Hour })
+	s, base := p.pops, time.Now().UnixMilli()
+	q := pop.QueueKey{Topic: "T", Group: "G", Queue: 0}
+	const rounds = 20_000
+	var wg sync.WaitGroup
+	var over atomic.Bool
+	wg.Go(func() {
+		defer over.Store(true)
+		for i := range int64(rounds) {
+			ck := &pop.Checkpoint{Topic: "T", Group: "G", Num: 1, Start: i, Diffs: []int32{0}, PopTime: base + i, Invisible: 1 << 40}
+			s.mu.Lock()
+			s.mu.buffer.Add(ck, 0, i+1, base+i)
+			s.mu.Unlock()
+			s.mu.Lock()
+			s.mu.buffer.Ack(pop.KeyOf(ck), func(yield func(int64) bool) { yield(i) }, base+i)
+			s.commit()
+			s.mu.Unlock()
+		}
+	})
+	last := int64(0)
+	for !over.Load() {
+		at := s.offset(q, initMin)
+		if at < last {
+			t.Errorf("%d after %d", at, last)
+			break
+		}
+		last = at
+	}
+	wg.Wait()
+	if at := s.offset(q, initMin); at != rounds {
+		t.Errorf("it begins at %d in the end, not at %d", at, rounds)
 	}
 }

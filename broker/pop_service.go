@@ -259,14 +259,16 @@ func forgetOldest(at map[string]int64, most int) {
 
 // offset is where the next pop of a queue begins; nothing is changed.
 func (s *popService) offset(q pop.QueueKey, initMode int32) int64 {
+	// Together: what leaves the buffer is committed under the same lock, and would be in neither for who asks one after the
+	// other.
+	s.mu.Lock()
+	latest, waits := s.mu.buffer.Latest(q)
 	at, ok := s.b.offsets.Committed(q.Topic, q.Group, q.Queue)
+	s.mu.Unlock()
 	if !ok {
 		at = s.initial(q, initMode)
 	}
-	s.mu.Lock()
-	latest, ok := s.mu.buffer.Latest(q)
-	s.mu.Unlock()
-	if ok {
+	if waits {
 		at = max(at, latest)
 	}
 	return at

@@ -386,7 +386,7 @@ func checkHint(t *testing.T, root *cobra.Command, name, text string) {
 		}
 		for _, word := range strings.Fields(m[2]) {
 			flag, ok := strings.CutPrefix(word, "--")
-			if flag, _, _ = strings.Cut(flag, "="); ok && c.Flags().Lookup(flag) == nil && c.InheritedFlags().Lookup(flag) == nil {
+			if flag, _, _ = strings.Cut(flag, "="); ok && flag != "help" && c.Flags().Lookup(flag) == nil && c.InheritedFlags().Lookup(flag) == nil {
 				t.Errorf("%s: %q: %q has no --%s", name, text, c.CommandPath(), flag)
 			}
 		}

@@ -38,8 +38,12 @@ func mistaken(t *testing.T, args ...string) (what, why, try string) {
 func placeholders(c *cobra.Command) []string {
 	_, rest, _ := strings.Cut(c.Use, " ")
 	var args []string
+	inside := false // of brackets: may be left out
 	for _, word := range strings.Fields(rest) {
-		if strings.HasPrefix(word, "[") || word == "|" || strings.HasSuffix(word, "]") {
+		inside = inside || strings.HasPrefix(word, "[")
+		left := inside
+		inside = inside && !strings.HasSuffix(word, "]")
+		if left || word == "|" {
 			continue
 		}
 		args = append(args, "NAME")
