@@ -3,13 +3,12 @@ package e2e
 import (
 	"encoding/base64"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"os"
 
 	"github.com/apache/rocketmq-client-go/v2/primitive"
 )
@@ -34,8 +33,11 @@ type moveKill struct {
 
 // every kills the tool and both brokers at five steps; resume is one command.
 var everyKill = []moveKill{
-	{"CREATED", "tool source target"}, {"VISIBLE", "tool source target"}, {"SEALED", "tool source target"},
-	{"DRAINING", "tool source target"}, {"OPENED", "tool source target"},
+	{"CREATED", "tool source target"},
+	{"VISIBLE", "tool source target"},
+	{"SEALED", "tool source target"},
+	{"DRAINING", "tool source target"},
+	{"OPENED", "tool source target"},
 }
 
 func allMigrations() bool { return os.Getenv("MQX_E2E_ALL") == "1" }
