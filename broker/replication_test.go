@@ -85,7 +85,7 @@ func TestSyncMaster(t *testing.T) {
 	}
 }
 
-// A slave has the messages, topics, groups and offsets of its master, from the first on, answers pulls, and takes nothing.
+// N087: a slave has the messages, topics, groups and offsets of its master, from the first on, answers pulls, and takes nothing.
 func TestSlave(t *testing.T) {
 	m := start(t, testConfig(t.TempDir()))
 	m.createTopic("T", 2)
@@ -139,7 +139,7 @@ func TestSlave(t *testing.T) {
 	m.stop()
 }
 
-// What a slave takes over of its master's offsets.
+// N038: what a slave takes over of its master's offsets.
 func TestMergeOffsets(t *testing.T) {
 	own := map[int32]int64{1: 5, 2: 5, 3: 5, 4: 5}
 	before := map[string]map[int32]int64{"T@G": {2: 3, 3: 9, 4: 3}}

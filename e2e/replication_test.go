@@ -11,7 +11,7 @@ import (
 )
 
 // A slave of either make follows a master of either make, from a log that is there already and under load, through a
-// SIGKILL of the slave: then both logs are the same bytes, the slave's store is sound, and it serves what its master had.
+// SIGKILL of the slave: then both logs are the same bytes, the slave's store is sound, and it serves what its master had (N087).
 func TestReplication(t *testing.T) {
 	for _, tt := range []struct {
 		name          string

@@ -58,7 +58,7 @@ func TestAcks(t *testing.T) {
 		t.Error("a report behind the last one was taken (r#1155)")
 	}
 	if _, err := a.report(3, 1001, 1000, now); err == nil {
-		t.Error("a report beyond the end of the master was taken (r#3015)")
+		t.Error("a report beyond the end of the master was taken (N078)")
 	}
 	if ws := a.release(); len(ws) != 0 {
 		t.Errorf("%d released by refused reports", len(ws))
