@@ -307,6 +307,12 @@ func TestResetOffset(t *testing.T) {
 	if d := cmp.Diff(map[int32]int64{0: 0, 1: 0}, table(reset(remoting.ResetOffsetHeader{QueueID: -1, Offset: minus, Timestamp: 1}))); d != "" {
 		t.Error(d)
 	}
+	// A queue that is named is the only one, also with a time; any negative time is the end.
+	for at, want := range map[int64]int64{1: 0, -1: 5, -2: 5} {
+		if d := cmp.Diff(map[int32]int64{1: want}, table(reset(remoting.ResetOffsetHeader{QueueID: 1, Timestamp: at}))); d != "" {
+			t.Errorf("to %d: %s", at, d)
+		}
+	}
 	if d := cmp.Diff(map[int32]int64{1: 3}, table(reset(remoting.ResetOffsetHeader{QueueID: 1, Offset: remoting.Some(int64(3))}))); d != "" {
 		t.Error(d)
 	}
@@ -598,6 +604,30 @@ func TestUpdateConfigAfterRestart(t *testing.T) {
 	for _, want := range []string{"reviveQueueNum=16", "brokerName=other", "traceOn=false", "regionId=R9"} {
 		if !strings.Contains(body, "\n"+want+"\n") {
 			t.Errorf("%s is not shown", want)
+		}
+	}
+}
+
+// What cannot be copied is told, and a group that is deleted with its offsets leaves none.
+func TestCloneAndDeleteOffsets(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	r.createTopic("T", 1)
+	r.heartbeat("G", "CLUSTERING")
+	r.commit("G", "T", 0, 0)
+	r.offsets.Commit([]byte("T"), []byte("G"+broadcastGroup), 0, 2)
+	for h, code := range map[remoting.CloneGroupOffsetHeader]int32{
+		{SrcGroup: "G", DestGroup: "D", Topic: "T", Offline: true}:    remoting.RespSuccess,
+		{SrcGroup: "G", DestGroup: "D", Topic: "nope", Offline: true}: remoting.RespTopicNotExist,
+		{SrcGroup: "nope", DestGroup: "D", Offline: true}:             remoting.RespSubscriptionGroupNotExist,
+	} {
+		if resp := r.call(remoting.ReqCloneGroupOffset, &h, nil); resp.Code != code {
+			t.Errorf("%+v: %d %s", h, resp.Code, resp.Remark)
+		}
+	}
+	r.ok(remoting.ReqDeleteSubscriptionGroup, &remoting.DeleteSubscriptionGroupHeader{GroupName: "G", CleanOffset: true}, nil)
+	for _, g := range []string{"G", "G" + broadcastGroup} {
+		if off, ok := r.offsets.Committed("T", g, 0); ok {
+			t.Errorf("%s still has %d", g, off)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"mqx/message"
@@ -25,7 +27,7 @@ func (b *Broker) handleRunningInfo(r *server.Request) {
 	if !header(r, &h) {
 		return
 	}
-	b.forward(r, h.ConsumerGroup, h.ClientID, nil)
+	b.forward(r, h.ConsumerGroup, h.ClientID, nil, nil)
 }
 
 // recordOf returns the record that a message id names, and where it is. When it
@@ -55,11 +57,18 @@ func (b *Broker) handleConsumeDirectly(r *server.Request) {
 	if rec == nil {
 		return
 	}
-	b.forward(r, h.ConsumerGroup, h.ClientID, rec)
+	extra := map[string]string{"brokerName": b.cfg().BrokerName}
+	if tp := b.topics.Get(h.Topic); tp != nil {
+		extra["topicSysFlag"] = strconv.Itoa(int(tp.TopicSysFlag))
+	}
+	if g := b.groups.Get(h.ConsumerGroup); g != nil {
+		extra["groupSysFlag"] = strconv.Itoa(int(g.GroupSysFlag))
+	}
+	b.forward(r, h.ConsumerGroup, h.ClientID, rec, extra)
 }
 
-// forward sends a request on to a member of a group and its answer back.
-func (b *Broker) forward(r *server.Request, group, id string, body []byte) {
+// forward sends a request, with fields of its own and some more, on to a member of a group and its answer back.
+func (b *Broker) forward(r *server.Request, group, id string, body []byte, extra map[string]string) {
 	c := b.consumers.Client(group, id)
 	if c == nil {
 		r.Reply(remoting.RespSystemError, fmt.Sprintf("The Consumer <%s> <%s> not online", group, id))
@@ -78,12 +87,19 @@ func (b *Broker) forward(r *server.Request, group, id string, body []byte) {
 	for _, f := range r.Fields {
 		cmd.Fields.Set(string(f.Key), string(f.Value))
 	}
+	for k, v := range extra {
+		cmd.Fields.Set(k, v)
+	}
 	cmd.Body = body
 	ctx, cancel := context.WithTimeout(b.ctx, callbackTimeout)
 	defer cancel()
 	answer, err := peer.Call(ctx, cmd)
 	if err != nil {
-		r.Reply(remoting.RespConsumeMsgTimeout, fmt.Sprintf("consumer <%s> <%s> did not answer: %v", group, id, err))
+		code := remoting.RespSystemError
+		if errors.Is(err, context.DeadlineExceeded) {
+			code = remoting.RespConsumeMsgTimeout
+		}
+		r.Reply(code, fmt.Sprintf("consumer <%s> <%s> did not answer: %v", group, id, err))
 		return
 	}
 	p := newReply(answer.Code, answer.Remark)

@@ -286,9 +286,9 @@ func (t *offsetTable) RemoveTopic(topic string) {
 	t.remove(func(k offsetKey) bool { return k.topic == topic })
 }
 
-// RemoveGroup forgets all offsets of a group.
+// RemoveGroup forgets all offsets of a group, also those of its broadcast clients behind a proxy.
 func (t *offsetTable) RemoveGroup(group string) {
-	t.remove(func(k offsetKey) bool { return k.group == group })
+	t.remove(func(k offsetKey) bool { return k.group == group || k.group == group+broadcastGroup })
 }
 
 func (t *offsetTable) remove(drop func(offsetKey) bool) {

@@ -62,8 +62,7 @@ func (c *invisibleCall) check() *refusedError {
 }
 
 // ordered changes when a message of an ordered pop is visible again. An offset
-// that is committed already is answered with success and no fields, as by
-// Apache.
+// that is committed already is answered with success and zeros, as by Apache.
 func (c *invisibleCall) ordered() {
 	s, h := c.s, &c.h
 	k := pop.QueueKey{Topic: h.Topic, Group: h.ConsumerGroup, Queue: h.QueueID}
@@ -71,7 +70,11 @@ func (c *invisibleCall) ordered() {
 	old, ok := s.b.offsets.Committed(k.Topic, k.Group, k.Queue)
 	if ok && h.Offset < old {
 		s.unlock(q)
-		newReply(remoting.RespSuccess, notSet).to(c.r)
+		p := newReply(remoting.RespSuccess, notSet)
+		p.int(keyPopTime, 0)
+		p.int(keyInvisible, 0)
+		p.int(keyReviveQID, 0)
+		p.to(c.r)
 		return
 	}
 	at := pop.After(c.now, h.InvisibleTime)

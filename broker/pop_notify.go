@@ -192,6 +192,9 @@ func (b *Broker) handlePeek(r *server.Request) {
 	}
 	p := newReply(code, status.String())
 	p.int(keyRestNum, k.rest)
+	for _, none := range [][]byte{keyPopTime, keyInvisible, keyReviveQID} { // the answer of a pop, of which a peek has nothing
+		p.int(none, 0)
+	}
 	r.ReplyBody(&p.cmd, k.parts, func() {
 		for _, res := range k.held {
 			res.Release()

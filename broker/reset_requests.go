@@ -16,6 +16,9 @@ func (b *Broker) handleResetOffset(r *server.Request) {
 	if !header(r, &h) {
 		return
 	}
+	if _, ok := r.Fields.Get("queueId"); !ok {
+		h.QueueID = -1 // older tools do not know the field
+	}
 	if !b.cfg().ServerSideReset {
 		b.resetThroughClients(r, &h)
 		return
@@ -44,8 +47,8 @@ func (b *Broker) handleResetOffset(r *server.Request) {
 	p.to(r)
 }
 
-// resetTargets computes the offsets of a reset: one queue to an offset, or all
-// read queues to a time (-1 = their ends).
+// resetTargets computes the offsets of a reset: one queue to an offset or a time, or all read queues (queue -1) to a time. A
+// negative time is their ends.
 func (b *Broker) resetTargets(h *remoting.ResetOffsetHeader) (map[int32]int64, *refusedError) {
 	if b.groups.Get(h.Group) == nil {
 		return nil, refuse(remoting.RespSubscriptionGroupNotExist, "Group %s does not exist", h.Group)
@@ -56,10 +59,10 @@ func (b *Broker) resetTargets(h *remoting.ResetOffsetHeader) (map[int32]int64, *
 	}
 	queue := h.QueueID
 	out := map[int32]int64{}
+	if queue >= tp.ReadQueueNums {
+		return nil, refuse(remoting.RespInvalidParameter, "queueId[%d] is illegal, topic:[%s] topicConfig.readQueueNums:[%d]", queue, h.Topic, tp.ReadQueueNums)
+	}
 	if queue >= 0 && h.Offset.OK && h.Offset.Value >= 0 {
-		if queue >= tp.ReadQueueNums {
-			return nil, refuse(remoting.RespInvalidParameter, "queueId[%d] is illegal, topic:[%s] topicConfig.readQueueNums:[%d]", queue, h.Topic, tp.ReadQueueNums)
-		}
 		lo, hi := b.store.MinOffset(h.Topic, queue), b.store.MaxOffset(h.Topic, queue)
 		if off := h.Offset.Value; off < lo || off > hi+1 {
 			return nil, refuse(remoting.RespSystemError, "Target offset %d not in consume queue range [%d-%d]", off, lo, hi)
@@ -68,12 +71,12 @@ func (b *Broker) resetTargets(h *remoting.ResetOffsetHeader) (map[int32]int64, *
 		return out, nil
 	}
 	first, last := int32(0), tp.ReadQueueNums
-	if queue >= 0 && queue < tp.ReadQueueNums && !allQueues(h) {
+	if queue >= 0 {
 		first, last = queue, queue+1
 	}
 	for q := first; q < last; q++ {
 		off := b.store.MaxOffset(h.Topic, q)
-		if h.Timestamp != -1 {
+		if h.Timestamp >= 0 {
 			at, err := b.store.OffsetByTime(h.Topic, q, h.Timestamp, store.Lower)
 			if err != nil {
 				return nil, refuse(remoting.RespSystemError, "%v", err)
@@ -84,7 +87,3 @@ func (b *Broker) resetTargets(h *remoting.ResetOffsetHeader) (map[int32]int64, *
 	}
 	return out, nil
 }
-
-// allQueues reports whether a request without a queue means all of them: older
-// tools leave the field out, which reads as 0.
-func allQueues(h *remoting.ResetOffsetHeader) bool { return !h.Offset.OK || h.Offset.Value < 0 }

@@ -170,10 +170,7 @@ func (b *Broker) logInfo(t map[string]string, num func(string, int64), s *store.
 func (b *Broker) poolInfo(num func(string, int64)) {
 	cfg := b.cfg()
 	pool := func(name string, capacity int, c *server.Class) {
-		var st server.ClassStats
-		if c != nil {
-			st = c.Stats()
-		}
+		st := c.Stats()
 		num(name+"ThreadPoolQueueSize", int64(st.Waiting))
 		num(name+"ThreadPoolQueueCapacity", int64(capacity))
 		num(name+"ThreadPoolQueueHeadWaitTimeMills", st.OldestWait.Milliseconds())
@@ -182,9 +179,9 @@ func (b *Broker) poolInfo(num func(string, int64)) {
 	pool("pull", cfg.PullQueue, b.classes.pull)
 	pool("litePull", cfg.LitePullQueue, b.classes.litePull)
 	pool("query", cfg.QueryQueue, b.classes.query)
-	pool("ack", 100_000, nil)
-	num("EndTransactionQueueSize", 0)
-	num("EndTransactionThreadPoolQueueCapacity", 100_000)
+	pool("ack", cfg.AckQueue, b.classes.ack)
+	num("EndTransactionQueueSize", int64(b.classes.end.Stats().Waiting))
+	num("EndTransactionThreadPoolQueueCapacity", int64(cfg.EndTransactionQueue))
 }
 
 // runtimeText is the age of the process as Apache writes it.

@@ -275,9 +275,18 @@ func (b *Broker) handleCloneOffset(r *server.Request) {
 		r.Reply(remoting.RespInvalidParameter, err.Error())
 		return
 	}
-	topics := []string{h.Topic}
-	if h.Topic == "" {
-		topics = b.offsets.Topics(h.SrcGroup)
+	// Apache answers both with success, and does nothing.
+	if h.Topic != "" && b.topics.Get(h.Topic) == nil {
+		r.Reply(remoting.RespTopicNotExist, fmt.Sprintf("no offsets of topic %s can be copied: it does not exist", h.Topic))
+		return
+	}
+	topics := b.offsets.Topics(h.SrcGroup)
+	if len(topics) == 0 && b.groups.Get(h.SrcGroup) == nil {
+		r.Reply(remoting.RespSubscriptionGroupNotExist, fmt.Sprintf("no offsets of group %s can be copied: it does not exist", h.SrcGroup))
+		return
+	}
+	if h.Topic != "" {
+		topics = []string{h.Topic}
 	}
 	for _, topic := range topics {
 		if b.topics.Get(topic) == nil {

@@ -220,17 +220,18 @@ func (t *topicTable) Pick(take func() []string) (map[string]remoting.TopicConfig
 	return out, t.mu.version
 }
 
-// SetOrder marks exactly the named topics as ordered, as the name servers'
-// ORDER_TOPIC_CONFIG says. Nothing else of a topic changes.
+// SetOrder marks the named topics as ordered, as the name servers' ORDER_TOPIC_CONFIG says. As in Apache none loses the mark
+// by it: a topic may be ordered without being named there.
 func (t *topicTable) SetOrder(ordered map[string]bool) {
 	t.mu.Lock()
 	var changed []string
-	for name, old := range t.mu.topics {
-		if old.Order == ordered[name] {
+	for name := range ordered {
+		old := t.mu.topics[name]
+		if old == nil || old.Order {
 			continue
 		}
 		c := old.TopicConfig
-		c.Order = ordered[name]
+		c.Order = true
 		t.replace(c)
 		changed = append(changed, name)
 	}

@@ -355,8 +355,8 @@ func TestSetOrder(t *testing.T) {
 	c.Order = true
 	put(t, tt, c)
 	tt.SetOrder(map[string]bool{"T": true})
-	if !tt.Get("T").Order || tt.Get("U").Order {
-		t.Error("the order of topics is not what the name server says")
+	if !tt.Get("T").Order || !tt.Get("U").Order {
+		t.Error("what a name server names is ordered, and what was created so stays so")
 	}
 }
 
