@@ -98,6 +98,7 @@ func TestRunbooks(t *testing.T) {
 		{"disk-nearly-full", diskNearlyFullRunbook},
 		{"rolling-restart", rollingRestartRunbook},
 		{"after-power-cut", afterPowerCutRunbook},
+		{"migrate-and-retire", migrateAndRetireRunbook},
 	}
 	scripts, err := filepath.Glob(filepath.Join("..", "docs", "runbooks", "*.sh"))
 	if err != nil || len(scripts) != len(steps) {
@@ -234,4 +235,38 @@ func afterPowerCutRunbook(t *testing.T, r *runbookTest) {
 	out := r.command(t, 0, nil, mqxBinary, "consume", runbookTopic, "--count", "5", "--timeout", "30s", "-o", "ndjson")
 	has(t, out, "secret body 0")
 	r.run(t, 7, nil, "after-power-cut.sh", filepath.Join(r.dir, "no-such-store"))
+}
+
+func migrateAndRetireRunbook(t *testing.T, r *runbookTest) {
+	spec := r.spec
+	spec.name, spec.port, spec.store = "broker-new", freePort(t), filepath.Join(testDir(t, "runbooks-new"), "store")
+	mqxBroker(t, spec).cleanup(t)
+	r.command(t, 0, nil, mqxBinary, "wait", "broker", spec.name, "--within", "60s")
+	quick := []string{"ROUTES=1s", "WITHIN=3m", "MAX=100"}
+	has(t, r.run(t, 0, quick, "migrate-and-retire.sh", brokerName, spec.name), "What would move", "Nothing was done")
+	defer r.member(t, runbookTopic, runbookGroup)()
+	out := r.run(t, 0, append(quick, do...), "migrate-and-retire.sh", brokerName, spec.name)
+	has(t, out, "is not stopped yet")
+	asked := filepath.Join(r.dir, "stop-"+brokerName)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+			if _, err := os.Stat(asked); err != nil {
+				continue
+			}
+			if err := r.broker.stop(t, stopLimit); err != nil && !reference() { // a JVM ends with 143
+				t.Errorf("the broker ended with %v", err)
+			}
+			if err := os.Remove(asked); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+	}()
+	out = r.run(t, 0, append(quick, do...), "migrate-and-retire.sh", brokerName, spec.name, "touch "+asked+"; while [ -e "+asked+" ]; do sleep 0.1; done")
+	<-done
+	has(t, out, "They have moved already", "What is left")
+	r.command(t, 0, nil, "sh", "-c", "echo new | mqx produce "+runbookTopic+" -")
+	has(t, r.command(t, 0, nil, mqxBinary, "consume", runbookTopic, "-b", spec.name, "--timeout", "30s", "-o", "ndjson"), `"body":"new"`)
 }
