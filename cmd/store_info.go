@@ -254,7 +254,7 @@ func storeFileRows(d *inspect.Dir, i *inspect.Info, reserved time.Duration) [][]
 		if n == len(i.LogFiles)-1 {
 			expires = time.Time{} // the newest file stays
 		}
-		rows = append(rows, []any{d.Rel(f.Path), f.Start, f.Size, f.ModTime, first, expires})
+		rows = append(rows, []any{d.Rel(f.Path), f.Start, f.Size + f.Over, f.ModTime, first, expires})
 	}
 	return rows
 }

@@ -277,6 +277,8 @@ func (im *image) newDamage(rnd *rand.Rand) (damage, error) {
 		return im.flipExt(rnd, ext)
 	}
 	switch k := rnd.IntN(100); {
+	case k < 5 && len(im.log) > 1:
+		return im.grow(rnd)
 	case k < 55:
 		return im.flips(rnd, 1)
 	case k < 65:
@@ -479,6 +481,26 @@ func (im *image) liveBatchUnits(b []byte) bool {
 		}
 	}
 	return false
+}
+
+// grow makes a log file that has others behind it too long: with zeros, with anything, or with records of its own.
+func (im *image) grow(rnd *rand.Rand) (damage, error) {
+	names := slices.Sorted(maps.Keys(im.log))
+	name := names[rnd.IntN(len(names)-1)]
+	b := im.log[name]
+	n := []int{1, 7, 8, 91, 92, 200, 2000, len(b)}[rnd.IntN(8)]
+	more := make([]byte, n)
+	kind := []string{"zeros", "noise", "its beginning"}[rnd.IntN(3)]
+	switch kind {
+	case "noise":
+		for i := range more {
+			more[i] = byte(rnd.IntN(256))
+		}
+	case "its beginning":
+		copy(more, b)
+	}
+	d := damage{what: fmt.Sprintf("%s grown by %d bytes, %s", name, n, kind), cover: must, hurt: untouched}
+	return d, os.WriteFile(filepath.Join(im.root, name), append(bytes.Clone(b), more...), 0o644)
 }
 
 func (im *image) remove(rnd *rand.Rand) (damage, error) {

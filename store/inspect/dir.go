@@ -58,10 +58,15 @@ type File struct {
 	Start   int64  // the number in its name, bytes; 0 for files that are not numbered
 	Size    int64
 	ModTime time.Time
+	// Over is how many bytes of a log file lie behind Size, because the next file of the log begins there.
+	Over int64
 }
 
 // End is the position behind the file.
 func (f File) End() int64 { return f.Start + f.Size }
+
+// whole is the length of the file on disk.
+func (f File) whole() int64 { return f.Size + f.Over }
 
 // Dir is a store directory that is looked at. It is safe to share between goroutines. Close ends it.
 type Dir struct {
@@ -185,7 +190,7 @@ func (d *Dir) list(dir string) (numbered []File, others []string, misfits []File
 		case err != nil:
 			return nil, nil, nil, err
 		default:
-			numbered = append(numbered, File{path, start, st.Size(), st.ModTime()})
+			numbered = append(numbered, File{Path: path, Start: start, Size: st.Size(), ModTime: st.ModTime()})
 		}
 	}
 	slices.SortFunc(numbered, func(a, b File) int { return cmp.Compare(a.Start, b.Start) })

@@ -87,7 +87,7 @@ func (d *Dir) Export(ctx context.Context, w io.Writer, o ExportOptions) (ExportC
 // sameSizes reports whether all files but the last have one size and lie where that size puts them.
 func sameSizes(files []File) bool {
 	for i, f := range files {
-		if f.Start%max(files[0].Size, 1) != 0 || f.Size != files[0].Size && i < len(files)-1 {
+		if f.Start%max(files[0].whole(), 1) != 0 || f.whole() != files[0].whole() && i < len(files)-1 {
 			return false
 		}
 	}

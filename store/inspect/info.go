@@ -204,7 +204,7 @@ func placeOf(v message.View) *Place {
 func (d *Dir) infoParts(i *Info) error {
 	log := PartInfo{Name: nameCommitLog, Files: len(i.LogFiles)}
 	for _, f := range i.LogFiles {
-		log.Bytes += f.Size
+		log.Bytes += f.whole()
 	}
 	i.Parts = append(i.Parts, log)
 	for _, name := range []string{nameQueues, nameBatchQueues, nameExtUnits, nameIndex, nameConfig, nameTimerLog, "mqx", "compaction", "consumequeue_rocksdb", "rocksdbstore", "kvStore"} {

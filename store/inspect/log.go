@@ -41,7 +41,28 @@ func (d *Dir) openLog() (*Log, error) {
 		l.misfits = append(l.misfits, misfits...)
 	}
 	slices.SortStableFunc(l.files, func(a, b File) int { return cmp.Compare(a.Start, b.Start) })
+	l.files = bounded(l.files, commonSize(l.files))
 	return l, nil
+}
+
+// bounded are the files of a log of which each ends at the latest where the next one begins: what a file has behind that is
+// no part of the log. Names inside of a file are no beginning of a next one.
+func bounded(files []File, fileSize int64) []File {
+	out := slices.Clone(files)
+	for i := range out {
+		f := &out[i]
+		f.Size, f.Over = f.whole(), 0
+		for _, next := range files[i+1:] {
+			if next.Start >= f.End() {
+				break
+			}
+			if next.Start-f.Start >= max(fileSize, 1) {
+				f.Size, f.Over = next.Start-f.Start, f.End()-next.Start
+				break
+			}
+		}
+	}
+	return out
 }
 
 // Dirs are the directories of the log.
@@ -54,7 +75,8 @@ func (l *Log) Files() []File { return l.files }
 func (l *Log) Others() []string { return l.others }
 
 // FileSize is the size that most files have, which is mappedFileSizeCommitLog; 0 when there are none. Of sizes that are
-// equally frequent the larger one counts: a file is cut short more easily than made longer.
+// equally frequent the one counts that fits more of the names, then the larger one: a file is cut short more easily than made
+// longer.
 func (l *Log) FileSize() int64 { return commonSize(l.files) }
 
 func commonSize(files []File) int64 {
@@ -63,8 +85,16 @@ func commonSize(files []File) int64 {
 	for _, f := range files {
 		count[f.Size]++
 	}
+	fits := func(size int64) (n int) {
+		for _, f := range files {
+			if size > 0 && f.Start%size == 0 {
+				n++
+			}
+		}
+		return n
+	}
 	for size, n := range count {
-		if n > count[best] || (n == count[best] && size > best) {
+		if cmp.Or(cmp.Compare(n, count[best]), cmp.Compare(fits(size), fits(best)), cmp.Compare(size, best)) > 0 {
 			best = size
 		}
 	}

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -116,7 +117,7 @@ func layPieces(from, to, end int64, lost []stepLost) []piece {
 		at = out[len(out)-1].to
 	}
 	switch {
-	case to == end:
+	case to == end && at < end:
 		out = append(out, piece{from: at, to: end, blank: true})
 	case at < to:
 		out = append(out, piece{from: at, to: to})
@@ -138,8 +139,50 @@ func splitPieces(list []piece) []piece {
 	return out
 }
 
+// ErrNoFit says that a range of the log is too short for any record.
+var ErrNoFit = errors.New("no record is so short")
+
+// fits is ErrNoFit for a piece that nothing can be put into.
+func (p piece) fits() error {
+	least := int64(minFiller)
+	if p.blank {
+		least = message.BlankLen
+	}
+	if size := p.to - p.from; size < least {
+		return fmt.Errorf("cannot fill %d bytes of the log at %d: %w", size, p.from, ErrNoFit)
+	}
+	return nil
+}
+
+// canFill is ErrNoFit for a step whose range is too short for what has to lie there.
+func (s *Step) canFill() error {
+	return s.files(func(_ string, _, end, from, to int64) error {
+		for _, p := range layPieces(from, to, end, s.Lost) {
+			if err := p.fits(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// canFill is the error of the first step that is left and cannot be done.
+func (p *RepairPlan) canFill() error {
+	for _, s := range p.Steps {
+		if s.Kind == StepFill && !s.Done {
+			if err := s.canFill(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // encode makes the bytes of a piece. A blank has only its head.
 func (p piece) encode(storeTime int64) ([]byte, error) {
+	if err := p.fits(); err != nil {
+		return nil, err
+	}
 	size := p.to - p.from
 	if p.blank {
 		return message.AppendBlank(nil, int32(size)), nil
@@ -152,5 +195,5 @@ func (p piece) encode(storeTime int64) ([]byte, error) {
 	if b := filler(p.from, size, storeTime); b != nil {
 		return b, nil
 	}
-	return nil, fmt.Errorf("cannot fill %d bytes of the log at %d: no record is so short", size, p.from)
+	return nil, fmt.Errorf("cannot fill %d bytes of the log at %d: %w", size, p.from, ErrNoFit)
 }

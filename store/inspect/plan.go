@@ -243,6 +243,12 @@ func (b *planner) logFinding(f *Finding) bool {
 		b.resize(f)
 		return true
 	}
+	var fill *Step
+	if x.kind == FindLogRot || x.kind == FindLogHole {
+		if fill = b.fillStep(f); fill.canFill() != nil {
+			return false // nor can anything that follows from it be made right
+		}
+	}
 	b.logDone = true
 	if f.size > 0 {
 		b.resize(f)
@@ -264,13 +270,25 @@ func (b *planner) logFinding(f *Finding) bool {
 			What: fmt.Sprintf("keep %d bytes at %d in %s and cut the log there", x.to-x.from, x.from, b.plan.Salvage),
 		})
 	case FindLogSize:
-	default:
-		s := &Step{Kind: StepFill, File: f.File, From: x.from, To: x.to, Size: v.fileSize, Destructive: true, Messages: f.Messages, Bytes: 2 * (x.to - x.from), StoreTime: x.store, Missing: x.kind == FindLogHole}
-		s.Lost = b.lostOf(x)
-		s.What = fmt.Sprintf("keep %d bytes at %d in %s and put %d placeholders there that keep the queue offsets", x.to-x.from, x.from, b.plan.Salvage, len(s.Lost))
-		b.add(s)
+	default: // rot, or a hole
+		b.add(fill)
 	}
 	return true
+}
+
+// fillStep is the step that puts placeholders into a range.
+func (b *planner) fillStep(f *Finding) *Step {
+	x := f.log
+	s := &Step{
+		Kind: StepFill, File: f.File, From: x.from, To: x.to, Size: b.v.fileSize, Destructive: true, Messages: f.Messages,
+		Bytes: 2 * (x.to - x.from), StoreTime: x.store, Missing: x.kind == FindLogHole, Lost: b.lostOf(x),
+	}
+	keep := fmt.Sprintf("keep %d bytes at %d in %s and put", x.to-x.from, x.from, b.plan.Salvage)
+	if s.Missing {
+		keep = fmt.Sprintf("make the log from %d to %d, of which nothing is left to be kept, and put", x.from, x.to)
+	}
+	s.What = fmt.Sprintf("%s %d placeholders there that keep the queue offsets", keep, len(s.Lost))
+	return s
 }
 
 func (b *planner) resize(f *Finding) {

@@ -246,8 +246,8 @@ func (p *preflight) mixedSizes() error {
 	odd := func(files []File, what string) {
 		size := commonSize(files)
 		for i, f := range files {
-			if f.Size != size && (f.Size > 0 || i < len(files)-1) {
-				p.add(RiskStart, "file-size", p.d.Rel(f.Path), -1, fmt.Sprintf("a file of the %s has %d bytes, the others %d: the broker takes it for damaged and does not start", what, f.Size, size), "mqx store repair")
+			if f.whole() != size && (f.Size > 0 || i < len(files)-1) {
+				p.add(RiskStart, "file-size", p.d.Rel(f.Path), -1, fmt.Sprintf("a file of the %s has %d bytes, the others %d: the broker takes it for damaged and does not start", what, f.whole(), size), "mqx store repair")
 			}
 		}
 	}

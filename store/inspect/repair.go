@@ -69,7 +69,7 @@ func Pending(fsys vfs.FS, root string) (*RepairPlan, error) {
 
 // Apply does what is left of a plan. The caller holds the lock (store.LockDir). Every step is noted when it is done, so
 // that Apply of the plan that Pending returns goes on where one was interrupted. What steps take away is kept in the
-// salvage directory. Errors: *NoSpaceError, and those of the disk.
+// salvage directory. Errors: *NoSpaceError, ErrNoFit before anything is done, and those of the disk.
 func Apply(ctx context.Context, p *RepairPlan, o ApplyOptions) error {
 	if o.FS == nil {
 		o.FS = vfs.OS
@@ -81,7 +81,11 @@ func Apply(ctx context.Context, p *RepairPlan, o ApplyOptions) error {
 	if err := a.space(); err != nil {
 		return err
 	}
-	if err := a.run(); err != nil {
+	err := p.canFill() // before the journal is written: it would never be done
+	if err == nil {
+		err = a.run()
+	}
+	if err != nil {
 		return fmt.Errorf("cannot repair store %q: %w", p.Root, err)
 	}
 	return nil
@@ -500,6 +504,11 @@ func zeroRange(f vfs.File, from, to int64) error {
 
 // fill puts placeholders into a range, file by file. Files that are missing are made.
 func (a *applier) fill(s *Step) error {
+	return s.files(func(name string, start, end, from, to int64) error { return a.fillFile(s, name, start, end, from, to) })
+}
+
+// files calls f with what each file has of the range of a step: the file is from start to end, its part from from to to.
+func (s *Step) files(f func(name string, start, end, from, to int64) error) error {
 	for from := s.From; from < s.To; {
 		start := from
 		if s.Size > 0 {
@@ -510,8 +519,10 @@ func (a *applier) fill(s *Step) error {
 		}
 		end := start + s.Size
 		to := min(s.To, end)
-		name := path.Join(path.Dir(s.File), FileName(start))
-		if err := a.fillFile(s, name, start, end, from, to); err != nil {
+		if to <= from {
+			return fmt.Errorf("cannot fill the log at %d: %w", from, ErrNoFit)
+		}
+		if err := f(path.Join(path.Dir(s.File), FileName(start)), start, end, from, to); err != nil {
 			return err
 		}
 		from = to

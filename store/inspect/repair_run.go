@@ -128,6 +128,11 @@ func resume(ctx context.Context, root string, o RepairOptions) error {
 	if err != nil || p == nil {
 		return err
 	}
+	if p.canFill() != nil {
+		// The steps before it are done, and nothing lies aside: what is left follows from another look.
+		a := &applier{ctx: ctx, p: p, o: o.Apply, fs: o.Open.FS}
+		return a.finish()
+	}
 	if o.Agree != nil {
 		if err := o.Agree(nil, p); err != nil {
 			return err

@@ -112,14 +112,15 @@ func (v *verifier) dropForeign() {
 	var keep []File
 	for _, f := range v.d.log.Files() {
 		overlaps := len(keep) > 0 && keep[len(keep)-1].End() > f.Start
-		tooFar := f.Start > math.MaxInt64-max(f.Size, v.fileSize)
-		if tooFar || f.Start%max(v.fileSize, 1) != 0 && (f.Size != v.fileSize || overlaps) {
+		tooFar := f.Start > math.MaxInt64-max(f.whole(), v.fileSize)
+		if tooFar || f.Start%max(v.fileSize, 1) != 0 && (f.whole() != v.fileSize || overlaps) {
 			v.foreign(f.Path, "its name is no position where a file of this log begins")
 			continue
 		}
 		keep = append(keep, f)
 	}
-	if len(keep) == len(v.d.log.files) && len(v.d.log.misfits) == 0 {
+	keep = bounded(keep, v.fileSize)
+	if slices.Equal(keep, v.d.log.files) && len(v.d.log.misfits) == 0 {
 		return
 	}
 	d, l := *v.d, *v.d.log
@@ -577,14 +578,14 @@ func (v *verifier) fileLength(p *logFile, more bool) {
 	if len(v.logParts) == 1 && v.o.LogFileSize == 0 && p.Size%sizeUnit != 0 {
 		want = nextSize(p.Size)
 	}
-	if p.Size == want || (v.live && !more) {
+	if p.whole() == want || (v.live && !more) {
 		return
 	}
 	f := &Finding{
-		Kind: FindLogSize, File: v.d.Rel(p.Path), Offset: p.Size, Phys: p.End(), Derived: true,
-		What: fmt.Sprintf("the file has %d bytes, those of this log have %d; Apache's broker does not start on it", p.Size, want),
+		Kind: FindLogSize, File: v.d.Rel(p.Path), Offset: p.whole(), Phys: p.End(), Derived: true,
+		What: fmt.Sprintf("the file has %d bytes, those of this log have %d; Apache's broker does not start on it", p.whole(), want),
 	}
-	if p.Size > want {
+	if p.whole() > want {
 		f.Mend = fmt.Sprintf("keep what is behind byte %d in mqx/salvage and cut it", want)
 		v.found.add(f)
 		return
