@@ -48,7 +48,7 @@ func TestMappedAddressIsDialled(t *testing.T) {
 			_ = c.Close()
 		}
 	}()
-	c := New(Config{Map: AddrMap{"192.0.2.1:10911": at}, ConnectTimeout: time.Second})
+	c := New(Config{Map: AddrMap{"192.0.2.1:10911": at}, ConnectTimeout: time.Minute, RequestTimeout: time.Minute})
 	defer func() { _ = c.Close() }()
 	_, err = c.Call(context.Background(), "192.0.2.1:10911", remoting.NewRequest(remoting.ReqGetBrokerRuntimeInfo, nil))
 	<-accepted
