@@ -78,12 +78,27 @@ func (o *repairOptions) planOptions() inspect.PlanOptions {
 	return inspect.PlanOptions{IndexSlots: o.slots, IndexEntries: o.entries, QueueFileBytes: o.unit}
 }
 
+// checkCopyTo refuses an empty target, without which DIR would be repaired.
+func (o *repairOptions) checkCopyTo(c *cobra.Command) error {
+	if !c.Flags().Changed("copy-to") {
+		return nil
+	}
+	if o.copyTo == "" {
+		return usagef("cannot use --copy-to '': it names no directory").because("without a target DIR itself would be repaired").try("--copy-to a directory that is empty or does not exist, elsewhere")
+	}
+	o.copyTo = filepath.Clean(o.copyTo)
+	return nil
+}
+
 func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) error {
 	if _, err := a.renderer(io.Discard, &o.output, storeStepSchema, false); err != nil {
 		return err // before anything is done
 	}
 	if o.output.form == "help" {
 		return o.rows(a, nil)
+	}
+	if err := o.checkCopyTo(c); err != nil {
+		return err
 	}
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()

@@ -25,18 +25,48 @@ type CopyOptions struct {
 var ErrNotEmpty = errors.New("the target of the copy is not empty")
 
 // ErrInside says that the target of a copy lies in the directory that is only read.
-var ErrInside = errors.New("the target of the copy lies inside the store")
+var ErrInside = errors.New("the target of the copy is the store or lies inside the store")
 
-// within reports whether a path lies in a directory.
-func within(dir, path string) bool {
-	d, err := filepath.Abs(dir)
-	p, e := filepath.Abs(path)
-	if err != nil || e != nil {
-		return false
+// within reports whether a path lies in a directory, or is it, whatever links lead there.
+func within(dir, path string) (bool, error) {
+	d, err := resolved(dir)
+	p, e := resolved(path)
+	if err = errors.Join(err, e); err != nil {
+		return false, err
 	}
 	rel, err := filepath.Rel(d, p)
-	return err == nil && rel != "." && filepath.IsLocal(rel)
+	return err == nil && filepath.IsLocal(rel), nil
 }
+
+// resolved is a path without links, as far as it exists, also behind a link to what does not exist yet.
+func resolved(path string) (string, error) {
+	at, err := filepath.Abs(path)
+	rest := ""
+	for links := 0; err == nil; {
+		var real string
+		if real, err = filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if to, e := os.Readlink(at); e == nil && links < maxLinks {
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(at), to)
+			}
+			at, err, links = to, nil, links+1
+			continue
+		}
+		if filepath.Dir(at) == at {
+			break
+		}
+		at, rest, err = filepath.Dir(at), filepath.Join(filepath.Base(at), rest), nil
+	}
+	return "", fmt.Errorf("cannot tell where %q leads: %w", path, err)
+}
+
+// maxLinks bounds the links that are followed one after the other.
+const maxLinks = 40
 
 // copyBlock is the unit in which bytes that cannot be read are left out.
 const copyBlock = 4096
@@ -69,8 +99,13 @@ func Copy(ctx context.Context, from, to string, o CopyOptions) (bad int64, err e
 	if u := d.InUse(); u.Locked {
 		return 0, &store.LockedError{Dir: from, PID: u.PID}
 	}
-	if within(from, to) {
-		return 0, fmt.Errorf("cannot copy store %q to %q: %w", from, to, ErrInside)
+	to = filepath.Clean(to)
+	inside, err := within(from, to)
+	if err == nil && inside {
+		err = ErrInside
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot copy store %q to %q: %w", from, to, err)
 	}
 	c := &copier{ctx: ctx, o: o, from: from, to: to}
 	if err := c.run(); err != nil {

@@ -171,3 +171,39 @@ func TestTopicLeadsElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// A link is no way into the directory that is only read.
+func TestCopyInsideByLink(t *testing.T) {
+	root := testkit.GoldenStore(t, "basic")
+	out := t.TempDir()
+	try(t, os.Symlink(root, filepath.Join(out, "link")))
+	try(t, os.Symlink(filepath.Join(root, "consumequeue"), filepath.Join(out, "deep")))
+	try(t, os.Symlink(filepath.Join(root, "none"), filepath.Join(out, "dangling")))
+	for _, c := range [][2]string{
+		{root, "link/new"},
+		{root, "link/new/er"},
+		{root, "deep/new"},
+		{root, "dangling"},
+		{root, "dangling/new"},
+		{root, "link"},
+		{filepath.Join(out, "link"), filepath.Join(root, "new")},
+	} {
+		to := c[1]
+		if !filepath.IsAbs(to) {
+			to = out + "/" + to
+		}
+		if _, err := inspect.Copy(t.Context(), c[0], to, inspect.CopyOptions{}); !errors.Is(err, inspect.ErrInside) {
+			t.Errorf("%s to %s: %v, want %v", c[0], to, err, inspect.ErrInside)
+		}
+	}
+	for _, name := range []string{"new", "none"} {
+		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
+			t.Errorf("%s was made in the source", name)
+		}
+	}
+	try(t, os.Mkdir(filepath.Join(out, "elsewhere"), 0o700))
+	try(t, os.Symlink(filepath.Join(out, "elsewhere"), filepath.Join(out, "fine")))
+	if _, err := inspect.Copy(t.Context(), root, filepath.Join(out, "fine", "new"), inspect.CopyOptions{}); err != nil {
+		t.Error(err)
+	}
+}
