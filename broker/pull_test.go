@@ -273,6 +273,45 @@ func TestLongPollingSwitchedOff(t *testing.T) {
 	}
 }
 
+// With slaveReadEnable a pull is told where to go on: to the broker that its group names for slow consumers when it was read from
+// disk, else to the group's own; without it always to the master.
+func TestSuggestedBroker(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		slaveRead   bool
+		memory      int64 // of which the hot end of the log is a part
+		found, none string
+	}{
+		{"switched off", false, 1000, "0", "0"},
+		{"from memory", true, 0, "2", "2"},
+		{"from disk", true, 1000, "3", "2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := testConfig(t.TempDir())
+			cfg.SlaveRead, cfg.Store.PhysicalMemoryBytes = tt.slaveRead, tt.memory
+			r := start(t, cfg)
+			r.createTopic("T", 1)
+			group := remoting.NewSubscriptionGroupConfig("G")
+			group.BrokerID, group.WhichBrokerWhenConsumeSlowly = 2, 3
+			body, err := marshal(&group)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.ok(remoting.ReqUpdateAndCreateSubscriptionGroup, nil, body)
+			for range 20 {
+				r.send("T", 0, "", strings.Repeat("x", 400))
+			}
+			if got := r.ok(remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, 0), nil).Fields.String("suggestWhichBrokerId"); got != tt.found {
+				t.Errorf("with messages: broker %s, want %s", got, tt.found)
+			}
+			resp := r.call(remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, 20), nil)
+			if got := resp.Fields.String("suggestWhichBrokerId"); resp.Code != remoting.RespPullNotFound || got != tt.none {
+				t.Errorf("at the end: %s, broker %s, want %s", remoting.ResponseName(resp.Code), got, tt.none)
+			}
+		})
+	}
+}
+
 func TestLitePullSwitchedOff(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	cfg.LitePull = false

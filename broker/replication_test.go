@@ -2,10 +2,16 @@ package broker
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"mqx/internal/clock"
+	"mqx/internal/fastjson"
 	"mqx/remoting"
 	"mqx/store"
 	"mqx/store/ha"
@@ -137,6 +143,69 @@ func TestSlave(t *testing.T) {
 	until("a reset does not come", func() bool { off, _ := s.offsets.Committed("T", "G", 1); return off == 3 })
 	s.stop()
 	m.stop()
+}
+
+// N056: a slave that is started as a master goes on with the delayed messages where its master was: what was delivered does not
+// come again, what was not is delivered, once.
+func TestDelayProgressOfAPromotedSlave(t *testing.T) {
+	man := clock.NewManual(time.Now())
+	cfg := delayConfigOf(t, "1s 1h")
+	cfg.Clock = man
+	m := start(t, cfg)
+	m.createTopic("T", 1)
+	send := func(n int, what string) {
+		for i := range n {
+			m.send("T", 0, prop("DELAY", "1"), fmt.Sprint(what, i))
+		}
+	}
+	m.send("T", 0, prop("DELAY", "2"), "in an hour")
+	send(5, "delivered")
+	man.Advance(1500 * time.Millisecond)
+	m.waitRecords("T", 0, 5)
+	progress := func(r *running) int32 {
+		var table remoting.DelayOffsets
+		decode(t, r.ok(remoting.ReqGetAllDelayOffset, nil, nil), &table)
+		return int32(table.OffsetTable[1])
+	}
+	waitFor(t, "the progress of the master", func() bool { return progress(m) == 5 })
+	send(4, "waiting")
+	of := delayConfigOf(t, "1s 1h")
+	of.Clock, of.BrokerRole, of.BrokerID = man, "SLAVE", 1
+	s := start(t, of)
+	s.slave.learn(m.at().haAddr, m.addr)
+	file := filepath.Join(of.Store.RootDir, "config", "delayOffset.json")
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		b, err := os.ReadFile(file)
+		var table remoting.DelayOffsets
+		if err == nil && fastjson.Unmarshal(b, &table) == nil && table.OffsetTable[1] == 5 &&
+			s.store.LogEnd() == m.store.LogEnd() && s.store.Dispatched() == s.store.LogEnd() {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the slave has not what its master has: %s %v", b, err)
+		}
+	}
+	m.stop()
+	man.Advance(time.Minute)
+	if n := s.store.MaxOffset("T", 0); n != 5 {
+		t.Errorf("a slave has delivered: %d messages", n)
+	}
+	s.stop()
+	of.BrokerRole, of.BrokerID = "ASYNC_MASTER", 0
+	s = start(t, of)
+	waitFor(t, "the progress of the new master", func() bool { return progress(s) == 9 })
+	var got []string
+	for _, rec := range s.waitRecords("T", 0, 9) {
+		got = append(got, string(rec.Body))
+	}
+	want := []string{"delivered0", "delivered1", "delivered2", "delivered3", "delivered4", "waiting0", "waiting1", "waiting2", "waiting3"}
+	if !slices.Equal(got, want) {
+		t.Errorf("delivered %v", got)
+	}
+	man.Advance(time.Hour)
+	if recs := s.waitRecords("T", 0, 10); string(recs[9].Body) != "in an hour" {
+		t.Errorf("the last one is %q", recs[9].Body)
+	}
 }
 
 // N038: what a slave takes over of its master's offsets.
