@@ -276,12 +276,18 @@ func (b *planner) logFinding(f *Finding) bool {
 	return true
 }
 
+// behindFile reports whether a range begins where its file has ended: nothing of it is there.
+func (v *verifier) behindFile(x *logBreak) bool {
+	p := v.partAt(x.file)
+	return p != nil && x.from >= p.End()
+}
+
 // fillStep is the step that puts placeholders into a range.
 func (b *planner) fillStep(f *Finding) *Step {
 	x := f.log
 	s := &Step{
 		Kind: StepFill, File: f.File, From: x.from, To: x.to, Size: b.v.fileSize, Destructive: true, Messages: f.Messages,
-		Bytes: 2 * (x.to - x.from), StoreTime: x.store, Missing: x.kind == FindLogHole, Lost: b.lostOf(x),
+		Bytes: 2 * (x.to - x.from), StoreTime: x.store, Missing: x.kind == FindLogHole || b.v.behindFile(x), Lost: b.lostOf(x),
 	}
 	keep := fmt.Sprintf("keep %d bytes at %d in %s and put", x.to-x.from, x.from, b.plan.Salvage)
 	if s.Missing {
@@ -510,7 +516,7 @@ func (b *planner) queueStep() {
 		s.What = "build queue " + filepath.Base(filepath.Dir(s.File)) + "/" + filepath.Base(s.File) + " from the log"
 	}
 	if b.cut {
-		s.What += fmt.Sprintf("; %d units of messages that the log does not have any more are cut", b.cutMsgs)
+		s.What += fmt.Sprintf("; %d units of messages that the log does not have any more are cut, and the queues as they are kept in %s", b.cutMsgs, b.plan.Salvage)
 	}
 	b.add(s)
 }

@@ -212,7 +212,7 @@ func (a *applier) step(s *Step) error {
 	case StepFill:
 		return a.fill(s)
 	case StepQueues:
-		return a.rebuildQueues(s.Queues)
+		return a.rebuildQueues(s)
 	case StepIndex:
 		return a.rebuildIndex()
 	case StepTimer:

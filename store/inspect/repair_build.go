@@ -24,7 +24,8 @@ func (a *applier) open() (*Dir, error) {
 }
 
 // rebuildQueues builds queues beside those that are there, and then puts them in their place.
-func (a *applier) rebuildQueues(list []stepQueue) error {
+func (a *applier) rebuildQueues(s *Step) error {
+	list := s.Queues
 	work := repairWork + "/queues"
 	if err := a.fs.RemoveAll(a.path(work)); err != nil {
 		return err
@@ -42,19 +43,27 @@ func (a *applier) rebuildQueues(list []stepQueue) error {
 		return err
 	}
 	for _, q := range list {
-		if err := a.replaceQueue(QueueKey{q.Topic, q.Queue, q.Batch}, work); err != nil {
+		if err := a.replaceQueue(QueueKey{q.Topic, q.Queue, q.Batch}, work, s.Destructive); err != nil {
 			return err
 		}
 	}
 	return a.fs.RemoveAll(a.path(work))
 }
 
-// replaceQueue puts a queue that was built in its place.
-func (a *applier) replaceQueue(k QueueKey, work string) error {
+// replaceQueue puts a queue that was built in its place. keep says that the old one goes to the salvage directory.
+func (a *applier) replaceQueue(k QueueKey, work string, keep bool) error {
 	built, old := path.Join(work, k.Dir()), path.Join(repairWork, "old", k.Dir())
 	there, err := a.exists(built)
 	if err != nil {
 		return err
+	}
+	if keep {
+		kept := path.Join(a.p.Salvage, k.Dir())
+		if before, err := a.exists(kept); err != nil {
+			return err
+		} else if !before { // else an interrupted run has kept it, and this one is what that run has built
+			old = kept
+		}
 	}
 	if was, err := a.exists(k.Dir()); err != nil {
 		return err
