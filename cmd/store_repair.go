@@ -246,7 +246,7 @@ func repairFailure(dir string, err error) error {
 		if x.PID <= 0 {
 			f = failf(ExitDenied, "cannot repair store %q: a process has it open", dir)
 		}
-		return f.because("a broker holds the lock of the directory").try("stop the broker, then the same command")
+		return f.because("a broker or another mqx store command holds the lock of the directory").try("stop the broker, or wait for the command, then the same command")
 	}
 	if _, ok := errors.AsType[*inspect.UnsupportedError](err); ok {
 		return failf(ExitFailed, "%w", err).because("such a part is neither served nor repaired by mqx").try("mqx store verify %s", dir)

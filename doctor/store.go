@@ -124,7 +124,7 @@ func judgeDerived(j *judgement) {
 func judgeNotClosed(j *judgement) {
 	switch u := j.Store.Info.InUse; {
 	case u.Locked:
-		j.ok("process %d has it open", u.PID)
+		j.ok("%s has it open", u.Who())
 	case u.Abort:
 		j.find(j.Store.Dir, "the file abort is there, and no broker has the directory open")
 	default:

@@ -33,7 +33,7 @@ func lockDir(fsys vfs.FS, root string) (io.Closer, error) {
 	l, err := fsys.Lock(path)
 	if errors.Is(err, vfs.ErrLocked) {
 		pid, _ := readPID(fsys, root)
-		return nil, &LockedError{Dir: root, PID: pid}
+		return nil, &LockedError{Dir: root, PID: vfs.Holder(fsys, path, pid)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock store %q: %w", root, err)

@@ -16,3 +16,19 @@ type Advised interface {
 	// Sequential says that the file is about to be read from front to back.
 	Sequential()
 }
+
+// HolderFinder is an FS that can tell which process has a lock file open. It is optional.
+type HolderFinder interface {
+	// HolderOf is the process that holds a lock on the named file, or at least has it open; guess, if above 0, is looked at
+	// first. 0 when none is seen.
+	HolderOf(name string, guess int) int
+}
+
+// Holder is the process that has the named lock file open, 0 when the system does not say. guess is what a note says; it is
+// believed where nothing can be asked.
+func Holder(fsys FS, name string, guess int) int {
+	if h, ok := fsys.(HolderFinder); ok {
+		return h.HolderOf(name, guess)
+	}
+	return guess
+}

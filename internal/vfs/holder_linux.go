@@ -1,10 +1,14 @@
 package vfs
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -50,4 +54,59 @@ func (f *osFile) Forget(off, n int64) {
 // Sequential is posix_fadvise with SEQUENTIAL.
 func (f *osFile) Sequential() {
 	_ = unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_SEQUENTIAL)
+}
+
+// HolderOf looks for the file among the descriptors of each process, as far as this user may see them.
+func (osFS) HolderOf(name string, guess int) int {
+	want, err := os.Stat(name)
+	if err != nil {
+		return 0
+	}
+	if guess > 0 {
+		if open, _ := hasOpen(guess, want); open {
+			return guess
+		}
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	found := 0
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid <= 0 {
+			continue
+		}
+		open, locks := hasOpen(pid, want)
+		if locks {
+			return pid
+		}
+		if open && found == 0 {
+			found = pid
+		}
+	}
+	return found
+}
+
+// hasOpen reports whether a process has a file open, and whether a lock is on one of those descriptors.
+func hasOpen(pid int, want os.FileInfo) (open, locks bool) {
+	dir := fmt.Sprintf("/proc/%d/", pid)
+	fds, err := os.ReadDir(dir + "fd")
+	if err != nil {
+		return false, false
+	}
+	for _, fd := range fds {
+		link := dir + "fd/" + fd.Name()
+		if to, err := os.Readlink(link); err != nil || filepath.Base(to) != want.Name() {
+			continue
+		}
+		if st, err := os.Stat(link); err != nil || !os.SameFile(st, want) {
+			continue
+		}
+		open = true
+		if info, err := os.ReadFile(dir + "fdinfo/" + fd.Name()); err == nil && bytes.Contains(info, []byte("lock:")) {
+			return true, true
+		}
+	}
+	return open, false
 }

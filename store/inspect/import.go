@@ -208,7 +208,7 @@ func (i *importer) locked() error {
 		return nil
 	}
 	if pid, locked, err := t.LockedBy(i.path(nameLock)); err == nil && locked {
-		return &store.LockedError{Dir: i.root, PID: pid}
+		return &store.LockedError{Dir: i.root, PID: vfs.Holder(i.fs, i.path(nameLock), pid)}
 	}
 	return nil
 }

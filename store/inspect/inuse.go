@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,7 @@ func (d *Dir) lookInUse() (InUse, error) {
 			u.PID, u.Locked, u.LockKnown = pid, locked, true
 		}
 	}
+	named := u.PID > 0
 	st, ok, err := d.stat(nameAbort)
 	if err != nil {
 		return u, err
@@ -41,15 +43,25 @@ func (d *Dir) lookInUse() (InUse, error) {
 	if !ok {
 		_, err := d.fs.Stat(d.Path(nameAbort))
 		u.Abort = err == nil // whatever lies there, brokers take it for the mark
-		return u, nil
 	}
-	u.Abort = true
-	if u.PID == 0 && st.Size <= maxPIDFile {
+	u.Abort = u.Abort || ok
+	if ok && u.PID == 0 && st.Size <= maxPIDFile {
 		if b, _, err := d.read(nameAbort, maxPIDFile); err == nil {
 			if pid, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && pid > 0 {
 				u.PID = pid
 			}
 		}
 	}
+	if u.Locked && !named { // abort may be of one that is gone
+		u.PID = vfs.Holder(d.fs, d.Path(nameLock), u.PID)
+	}
 	return u, nil
+}
+
+// Who is who has the directory open.
+func (u InUse) Who() string {
+	if u.PID > 0 {
+		return fmt.Sprintf("process %d", u.PID)
+	}
+	return "a process"
 }

@@ -121,7 +121,7 @@ func (p *preflight) kinds() error {
 	}
 	u := p.d.in
 	if u.Locked {
-		p.note("in-use", nameLock, fmt.Sprintf("process %d has it open: no other broker starts on it meanwhile", u.PID), "stop that broker, then the same command")
+		p.note("in-use", nameLock, u.Who()+" has it open, a broker or another mqx store command: no other broker starts on it meanwhile", "stop it, then the same command")
 	} else if u.Abort {
 		p.note("not-closed", nameAbort, "the last broker did not close it: the next one recovers it as after a crash", "")
 	}

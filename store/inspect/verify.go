@@ -226,7 +226,7 @@ func (v *verifier) notes() error {
 	}
 	switch {
 	case v.live:
-		note(FindInUse, -1, "a broker (pid %d) works on the directory; what it appended meanwhile was not looked at", v.d.in.PID)
+		note(FindInUse, -1, "%s works on the directory, a broker or another mqx store command; what it appended meanwhile was not looked at", v.d.in.Who())
 	case v.dirty:
 		note(FindDirty, -1, "the last broker did not close the directory (abort is there); the next start reads the end of the log again")
 	}
