@@ -53,13 +53,19 @@ type storeFlags struct {
 }
 
 func (s *storeFlags) add(c *cobra.Command) {
+	addCommitLog(c, &s.commitLog)
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&s.commitLog, "commitlog", nil, "directory of the commit log (storePathCommitLog) when it is not DIR/commitlog; may be repeated")
 		f.Int32Var(&s.slots, "index-slots", 0, "maxHashSlotNum of the index, when it cannot be told from the files")
 	})
 	c.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveFilterDirs
 	}
+}
+
+func addCommitLog(c *cobra.Command, dirs *[]string) {
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		f.StringArrayVar(dirs, "commitlog", nil, "directory of the commit log (storePathCommitLog) when it is not DIR/commitlog; may be repeated")
+	})
 }
 
 // openStore opens a store directory for reading.

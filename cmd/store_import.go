@@ -291,7 +291,7 @@ func importFailure(dir string, err error) error {
 		if x.PID <= 0 {
 			f = failf(ExitDenied, "cannot import into %q: a process has it open", dir)
 		}
-		return f.because("a broker or another mqx store command holds the lock of the directory").try("stop the broker, or wait for the command, then the same command; or mqx produce TOPIC --input ndjson")
+		return f.because("the lock of the directory is held by a broker or another command of mqx store").try("stop the broker, or wait for the command, then the same command; or mqx produce TOPIC --input ndjson")
 	}
 	if x, ok := errors.AsType[*inspect.NoSpaceError](err); ok {
 		return failf(ExitFailed, "cannot import into %q: it takes about %d bytes, %d are free on its volume", dir, x.Need, x.Free).

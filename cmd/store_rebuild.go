@@ -45,12 +45,15 @@ func runStoreRebuild(a *app, c *cobra.Command, o *repairOptions, part inspect.Re
 	if a.global.readOnly {
 		return failf(ExitDenied, "cannot rebuild in store %q: refused by --read-only", dir).because("--read-only allows no change").try("the same with --dry-run")
 	}
+	if err := o.checkLog(dir); err != nil {
+		return err
+	}
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()
 	bar := newProgressLine(a, "verify")
 	var shown *inspect.RepairPlan
 	err := inspect.Rebuild(ctx, dir, part, args[1:], inspect.RepairOptions{
-		Open: inspect.Options{IndexSlots: o.slots}, Verify: o.verify.options(bar), Plan: o.planOptions(),
+		Open: o.open(), Verify: o.verify.options(bar), Plan: o.planOptions(),
 		Agree: func(r *inspect.Report, p *inspect.RepairPlan) error {
 			bar.end()
 			shown = p

@@ -34,6 +34,7 @@ type repairOptions struct {
 	entries int32
 	unit    int64
 	copyTo  string
+	log     []string
 }
 
 func (o *repairOptions) add(c *cobra.Command, destructive bool) {
@@ -43,6 +44,7 @@ func (o *repairOptions) add(c *cobra.Command, destructive bool) {
 		f.Int32Var(&o.entries, "index-entries", 0, "maxIndexNum of new index files, when no old one tells")
 		f.Int64Var(&o.unit, "consumequeue-file-size", 0, "mappedFileSizeConsumeQueue in bytes, when no queue file tells")
 	})
+	addCommitLog(c, &o.log)
 	o.output.add(c)
 	o.safety.addAnswers(c, destructive)
 	o.safety.addDry(c)
@@ -72,6 +74,24 @@ mqx/repair.json: the same command goes on where one was interrupted.`,
 		f.StringVar(&o.copyTo, "copy-to", "", "copy the directory there and repair the copy: DIR is only read")
 	})
 	return c
+}
+
+// checkLog refuses a log that is not repaired, before anything is copied.
+func (o *repairOptions) checkLog(dir string) error {
+	if len(o.log) == 0 {
+		return nil
+	}
+	if err := checkLogDirs(o.log); err != nil {
+		return err
+	}
+	if err := inspect.CanRepair(dir, o.open()); err != nil {
+		return repairFailure(dir, err)
+	}
+	return nil
+}
+
+func (o *repairOptions) open() inspect.Options {
+	return inspect.Options{CommitLogDirs: o.log, IndexSlots: o.slots}
 }
 
 func (o *repairOptions) planOptions() inspect.PlanOptions {
@@ -105,17 +125,14 @@ func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) erro
 	if a.global.readOnly {
 		return failf(ExitDenied, "cannot repair store %q: refused by --read-only", dir).because("--read-only allows no change").try("mqx store repair %s --dry-run", dir)
 	}
+	if err := o.checkLog(dir); err != nil {
+		return err
+	}
 	if o.copyTo != "" && !o.safety.planOnly() {
-		bar := newProgressLine(a, "copy")
-		bad, err := inspect.Copy(ctx, dir, o.copyTo, inspect.CopyOptions{OnProgress: bar.set})
-		bar.end()
-		if err != nil {
-			return repairFailure(dir, err)
+		if err := o.copyStore(ctx, a, dir); err != nil {
+			return err
 		}
-		if bad > 0 {
-			a.warn("%d bytes could not be read and are zeros in the copy", bad)
-		}
-		dir = o.copyTo
+		dir, o.log = o.copyTo, nil
 	}
 	if o.safety.planOnly() {
 		return o.plan(ctx, a, dir)
@@ -123,7 +140,7 @@ func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) erro
 	bar := newProgressLine(a, "verify")
 	var done []*inspect.Step
 	r, err := inspect.Repair(ctx, dir, inspect.RepairOptions{
-		Open: inspect.Options{IndexSlots: o.slots}, Verify: o.verify.options(bar), Plan: o.planOptions(),
+		Open: o.open(), Verify: o.verify.options(bar), Plan: o.planOptions(),
 		Agree: func(r *inspect.Report, p *inspect.RepairPlan) error {
 			bar.end()
 			o.show(a, dir, p, r == nil)
@@ -160,9 +177,22 @@ func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) erro
 	return nil
 }
 
+func (o *repairOptions) copyStore(ctx context.Context, a *app, dir string) error {
+	bar := newProgressLine(a, "copy")
+	bad, err := inspect.Copy(ctx, dir, o.copyTo, inspect.CopyOptions{OnProgress: bar.set})
+	bar.end()
+	if err != nil {
+		return repairFailure(dir, err)
+	}
+	if bad > 0 {
+		a.warn("%d bytes could not be read and are zeros in the copy", bad)
+	}
+	return nil
+}
+
 // plan shows what would be done.
 func (o *repairOptions) plan(ctx context.Context, a *app, dir string) error {
-	d, err := inspect.Open(dir, inspect.Options{IndexSlots: o.slots})
+	d, err := inspect.Open(dir, o.open())
 	if err != nil {
 		return storeFailure(dir, err)
 	}
@@ -246,7 +276,7 @@ func repairFailure(dir string, err error) error {
 		if x.PID <= 0 {
 			f = failf(ExitDenied, "cannot repair store %q: a process has it open", dir)
 		}
-		return f.because("a broker or another mqx store command holds the lock of the directory").try("stop the broker, or wait for the command, then the same command")
+		return f.because("the lock of the directory is held by a broker or another command of mqx store").try("stop the broker, or wait for the command, then the same command")
 	}
 	if _, ok := errors.AsType[*inspect.UnsupportedError](err); ok {
 		return failf(ExitFailed, "%w", err).because("such a part is neither served nor repaired by mqx").try("mqx store verify %s", dir)

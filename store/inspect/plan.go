@@ -149,8 +149,8 @@ func (e *UnsupportedError) Error() string {
 // PlanRepair makes the plan of the findings of a report. It changes nothing. Errors: *UnsupportedError.
 func PlanRepair(r *Report, o PlanOptions) (*RepairPlan, error) {
 	v := r.v
-	for _, k := range v.d.Foreign() {
-		return nil, &UnsupportedError{v.d.root, k}
+	if err := v.d.unsupported(); err != nil {
+		return nil, err
 	}
 	b := newPlanner(v, o)
 	for _, f := range r.Findings {
@@ -171,6 +171,7 @@ type planner struct {
 	all     bool              // all queues
 	cut     bool              // something of queues cannot be derived
 	cutMsgs int64
+	beyond  bool // what is cut lies behind the last file of the log
 	index   bool
 	logDone bool // the log changes
 }
@@ -217,6 +218,7 @@ func (b *planner) finding(f *Finding) bool {
 		}
 		if f.Kind == FindQueueAhead {
 			b.cut = true
+			b.beyond = b.beyond || f.Phys >= b.v.d.log.Limit()
 			b.cutMsgs += f.Messages
 		}
 	case FindIndexMissing, FindIndexDamaged, FindIndexEntries, FindIndexBehind, FindIndexAhead:
@@ -276,6 +278,9 @@ func (b *planner) logFinding(f *Finding) bool {
 	return true
 }
 
+// lookElsewhere is what to do before files of the log are given up.
+const lookElsewhere = "storePathCommitLog may name another directory that has it, which must be looked for first"
+
 // behindFile reports whether a range begins where its file has ended: nothing of it is there.
 func (v *verifier) behindFile(x *logBreak) bool {
 	p := v.partAt(x.file)
@@ -294,6 +299,9 @@ func (b *planner) fillStep(f *Finding) *Step {
 		keep = fmt.Sprintf("make the log from %d to %d, of which nothing is left to be kept, and put", x.from, x.to)
 	}
 	s.What = fmt.Sprintf("%s %d placeholders there that keep the queue offsets", keep, len(s.Lost))
+	if x.kind == FindLogHole {
+		s.What += "; " + lookElsewhere
+	}
 	return s
 }
 
@@ -517,6 +525,9 @@ func (b *planner) queueStep() {
 	}
 	if b.cut {
 		s.What += fmt.Sprintf("; %d units of messages that the log does not have any more are cut, and the queues as they are kept in %s", b.cutMsgs, b.plan.Salvage)
+		if b.beyond {
+			s.What += "; the log may go on elsewhere: " + lookElsewhere
+		}
 	}
 	b.add(s)
 }

@@ -82,13 +82,41 @@ func probe(root string, o Options) error {
 	if e := shapeOfOwn(d); e != nil {
 		return errors.Join(e, err)
 	}
-	for _, k := range d.Foreign() {
-		return errors.Join(&UnsupportedError{root, k}, err)
+	if e := d.unsupported(); e != nil {
+		return errors.Join(e, err)
 	}
 	if u := d.InUse(); u.Locked {
 		return errors.Join(&store.LockedError{Dir: root, PID: u.PID}, err)
 	}
 	return err
+}
+
+// CanRepair says why a directory is of a kind that is not repaired, without asking who works on it. Errors:
+// *UnsupportedError, and those of Open.
+func CanRepair(root string, o Options) error {
+	d, err := Open(root, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.unsupported(), d.Close())
+}
+
+// unsupported says what there is that is not repaired.
+func (d *Dir) unsupported() error {
+	for _, k := range d.Foreign() {
+		return &UnsupportedError{d.root, k}
+	}
+	for _, dir := range d.o.CommitLogDirs {
+		own, err := resolved(d.Path(nameCommitLog))
+		other, e := resolved(dir)
+		if err = errors.Join(err, e); err != nil {
+			return err
+		}
+		if own != other {
+			return &UnsupportedError{d.root, Kind{Name: KindLogElsewhere, Path: dir, What: "its commit log in another directory (storePathCommitLog)"}}
+		}
+	}
+	return nil
 }
 
 // ShapeError says that something else lies where a repair locks the directory, or keeps its notes.

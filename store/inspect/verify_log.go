@@ -642,7 +642,7 @@ func (v *verifier) reportBreaks() error {
 		f := &Finding{Kind: b.kind, File: v.d.Rel(b.path), Offset: b.from - b.file, Phys: b.from, log: b}
 		switch b.kind {
 		case FindLogHole:
-			f.What = fmt.Sprintf("the log from %d to %d is missing", b.from, b.to)
+			f.What = fmt.Sprintf("the log from %d to %d is missing; %s", b.from, b.to, lookElsewhere)
 			f.Mend = "put records in its place that hold the queue offsets and nothing else"
 		case FindLogTorn:
 			f.What = fmt.Sprintf("the log ends in %d bytes that are no whole record (%v)", b.to-b.from, b.why)

@@ -149,6 +149,9 @@ func (s *queueScan) report() {
 		f := q.finding(FindQueueAhead, file, at, fmt.Sprintf("queue %s has %d units of messages behind the end of the log at %d", q.key, s.aheadCount, v.logEnd))
 		f.Phys, f.Messages = s.aheadPhys, s.aheadCount
 		f.Mend, f.Derived = "cut the units; their messages are lost", false
+		if s.aheadPhys >= v.d.log.Limit() {
+			f.What += "; the log may go on elsewhere: " + lookElsewhere
+		}
 		f.Affected = affectedSpans(map[QueueKey][]span{q.key: s.ahead})
 		v.found.add(f)
 	}
