@@ -27,6 +27,12 @@ type rawPeer struct {
 	asked []*remoting.Command
 }
 
+// rawNames are a topic and a group that no other test has, nor another run of the same.
+func rawNames(what string) (topic, group string) {
+	what = fmt.Sprintf("raw_%s_%d", what, time.Now().UnixNano())
+	return "e2e_" + what, "GID_e2e_" + what
+}
+
 func newRawPeer(t *testing.T, addr string) *rawPeer {
 	t.Helper()
 	p := &rawPeer{t: t, addr: addr}
@@ -87,19 +93,20 @@ func (p *rawPeer) createGroup(group string) {
 		`"consumeBroadcastEnable":true,"retryQueueNums":1,"retryMaxTimes":16,"brokerId":0,"whichBrokerWhenConsumeSlowly":1}`, group)))
 }
 
+// send sends messages and waits until they can be read.
 func (p *rawPeer) send(topic string, queue int32, bodies ...string) {
 	p.t.Helper()
+	var end int64
 	for _, body := range bodies {
-		p.ok(remoting.ReqSendMessageV2, &remoting.SendMessageHeader{
+		resp := p.ok(remoting.ReqSendMessageV2, &remoting.SendMessageHeader{
 			ProducerGroup: "PG_raw", Topic: topic, DefaultTopic: "TBW102", DefaultTopicQueueNums: 4, QueueID: queue, BornTimestamp: time.Now().UnixMilli(),
 		}, []byte(body))
+		end = p.int(resp, "queueOffset") + 1
 	}
-	if len(bodies) > 0 { // until it can be read
-		waitFor(p.t, arrival, "the messages of "+topic, func() (bool, string) {
-			n := p.int(p.ok(remoting.ReqGetMaxOffset, &remoting.GetMaxOffsetHeader{Topic: topic, QueueID: queue, Committed: true}, nil), "offset")
-			return n >= int64(len(bodies)), fmt.Sprint(n)
-		})
-	}
+	waitFor(p.t, arrival, "the messages of "+topic, func() (bool, string) {
+		n := p.int(p.ok(remoting.ReqGetMaxOffset, &remoting.GetMaxOffsetHeader{Topic: topic, QueueID: queue, Committed: true}, nil), "offset")
+		return n >= end, fmt.Sprint(n)
+	})
 }
 
 func (p *rawPeer) int(resp *remoting.Command, field string) int64 {
@@ -218,7 +225,7 @@ func rawBodies(ms []rawPopped) []string {
 func TestOrderedPop(t *testing.T) {
 	t.Parallel()
 	p := newRawPeer(t, sharedCluster(t).broker)
-	const topic, group = "E2E_RAW_FIFO", "GID_e2e_raw_fifo"
+	topic, group := rawNames("fifo")
 	p.createTopic(topic, 1)
 	p.createGroup(group)
 	p.send(topic, 0, "m0", "m1", "m2", "m3", "m4", "m5")
@@ -280,7 +287,7 @@ func TestOrderedPop(t *testing.T) {
 func TestPeekNotificationPollingInfo(t *testing.T) {
 	t.Parallel()
 	p := newRawPeer(t, sharedCluster(t).broker)
-	const topic, group = "E2E_RAW_PEEK", "GID_e2e_raw_peek"
+	topic, group := rawNames("peek")
 	p.createTopic(topic, 1)
 	p.createGroup(group)
 	peek := func() *remoting.Command {
@@ -348,7 +355,7 @@ func TestPeekNotificationPollingInfo(t *testing.T) {
 func TestPopRetryTopicV2(t *testing.T) {
 	t.Parallel()
 	p := newRawPeer(t, startCluster(t, "enableRetryTopicV2=true").broker)
-	const topic, group = "E2E_RAW_V2", "GID_e2e_raw_v2"
+	topic, group := rawNames("v2")
 	p.createTopic(topic, 1)
 	p.createGroup(group)
 	p.send(topic, 0, "kept", "lost")

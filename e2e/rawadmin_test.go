@@ -63,10 +63,6 @@ func rawResetTopic(t *testing.T, p *rawPeer, group, topic string) (at int64) {
 	time.Sleep(20 * time.Millisecond)
 	for q := range int32(2) {
 		p.send(topic, q, "a0", "a1")
-		waitFor(t, arrival, "all messages", func() (bool, string) {
-			n := p.int(p.ok(remoting.ReqGetMaxOffset, &remoting.GetMaxOffsetHeader{Topic: topic, QueueID: q, Committed: true}, nil), "offset")
-			return n == 6, fmt.Sprint(n)
-		})
 		p.commit(group, topic, q, 5)
 	}
 	return at
@@ -85,7 +81,7 @@ func resetTable(topic string, offsets map[int32]int64) map[remoting.MessageQueue
 func TestResetOfOneQueueToATime(t *testing.T) {
 	t.Parallel()
 	p := newRawPeer(t, sharedCluster(t).broker)
-	const topic, group = "E2E_RAW_RESET", "GID_e2e_raw_reset"
+	topic, group := rawNames("reset")
 	at := rawResetTopic(t, p, group, topic)
 	reset := &remoting.ResetOffsetHeader{Topic: topic, Group: group, QueueID: 1, Timestamp: at, IsForce: true}
 	var body remoting.ResetOffsetBody
@@ -119,7 +115,7 @@ func TestResetOfOneQueueToATime(t *testing.T) {
 func TestResetThroughMembers(t *testing.T) {
 	t.Parallel()
 	p := newRawPeer(t, startCluster(t, "useServerSideResetOffset=false").broker)
-	const topic, group = "E2E_RAW_MEMBERS", "GID_e2e_raw_members"
+	topic, group := rawNames("members")
 	at := rawResetTopic(t, p, group, topic)
 	reset := &remoting.ResetOffsetHeader{Topic: topic, Group: group, QueueID: -1, Timestamp: at, IsForce: true}
 	if resp := p.call(remoting.ReqInvokeBrokerToResetOffset, reset, nil); resp.Code != remoting.RespConsumerNotOnline {
@@ -156,7 +152,7 @@ func TestResetThroughMembers(t *testing.T) {
 func TestRequestModesReadBack(t *testing.T) {
 	t.Parallel()
 	p := newRawPeer(t, sharedCluster(t).broker)
-	const topic, group = "E2E_RAW_MODE", "GID_e2e_raw_mode"
+	topic, group := rawNames("mode")
 	p.createTopic(topic, 1)
 	p.createGroup(group)
 	for _, want := range []remoting.MessageRequestMode{
@@ -186,7 +182,7 @@ func TestRequestModesReadBack(t *testing.T) {
 func TestGroupForbidden(t *testing.T) {
 	t.Parallel()
 	p := newRawPeer(t, sharedCluster(t).broker)
-	const topic, group = "E2E_RAW_FORBID", "GID_e2e_raw_forbid"
+	topic, group := rawNames("forbid")
 	p.createTopic(topic, 1)
 	p.createGroup(group)
 	p.send(topic, 0, "x")
@@ -227,7 +223,7 @@ func TestGroupForbidden(t *testing.T) {
 func TestCorrectionOffset(t *testing.T) {
 	t.Parallel()
 	p := newRawPeer(t, sharedCluster(t).broker)
-	const topic, group = "E2E_RAW_CORRECT", "GID_e2e_raw_correct_"
+	topic, group := rawNames("correct")
 	p.createTopic(topic, 2)
 	for q := range int32(2) {
 		p.send(topic, q, "0", "1", "2", "3", "4", "5")
@@ -264,7 +260,7 @@ func TestCorrectionOffset(t *testing.T) {
 func TestResumeCheckOfAHalfMessage(t *testing.T) {
 	t.Parallel()
 	p := newRawPeer(t, startCluster(t, "transactionCheckInterval=500", "transactionTimeOut=300", "transactionCheckMax=1", "transactionOpBatchInterval=200").broker)
-	const topic, group = "E2E_RAW_RESUME", "PG_raw_resume"
+	topic, group := rawNames("resume")
 	p.createTopic(topic, 1)
 	p.beat(remoting.HeartbeatData{ClientID: "raw-resume", ProducerDataSet: []remoting.ProducerData{{GroupName: group}}, ConsumerDataSet: []remoting.ConsumerData{}})
 	const key = "7F0000010000000000000000000000AB"
