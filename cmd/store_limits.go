@@ -3,6 +3,7 @@ package cmd
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"strconv"
 
@@ -11,23 +12,30 @@ import (
 	"mqx/store"
 )
 
-// storeLimit is the least value of a flag of mqx store, the broker's own for what is a setting of a broker. 0 means that the
+// storeLimit is the least and, where there is one, the largest value of a flag of mqx store, the broker's own for what is a setting of a broker. 0 means that the
 // flag was not given.
 type storeLimit struct {
 	flag  string
 	least int64
+	most  int64 // 0: none
 	why   string
 	try   string
 }
 
+// Brokers address the bytes of a file by 32 bits: a head of 40, 4 for each slot, 20 for each entry.
+const (
+	maxIndexSlots   = (math.MaxInt32 - 40 - 2*20) / 4
+	maxIndexEntries = (math.MaxInt32 - 40 - 4) / 20
+)
+
 var storeLimits = []storeLimit{
-	{"workers", 1, "it is a number of files that are read at the same time", "--workers 2"},
-	{"index-slots", 1, "an index file has at least one slot (maxHashSlotNum)", "--index-slots 5000000"},
-	{"index-entries", 2, "an index file has room for at least one entry behind the first place, which stays empty (maxIndexNum)", "--index-entries 20000000"},
-	{"commitlog-file-size", 4096, "no broker has log files that small (mappedFileSizeCommitLog)", "--commitlog-file-size 1073741824"},
-	{"consumequeue-file-size", 20, "a unit of a queue takes 20 bytes (mappedFileSizeConsumeQueue)", "--consumequeue-file-size 6000000"},
-	{"count", 1, "it is a number of messages", "--count 10"},
-	{"limit", 1, "it is a number of rows", "--limit 10"},
+	{"workers", 1, 0, "it is a number of files that are read at the same time", "--workers 2"},
+	{"index-slots", 1, maxIndexSlots, "an index file has at least one slot (maxHashSlotNum)", "--index-slots 5000000"},
+	{"index-entries", 2, maxIndexEntries, "an index file has room for at least one entry behind the first place, which stays empty (maxIndexNum)", "--index-entries 20000000"},
+	{"commitlog-file-size", 4096, 0, "no broker has log files that small (mappedFileSizeCommitLog)", "--commitlog-file-size 1073741824"},
+	{"consumequeue-file-size", 20, math.MaxInt32 / 20 * 20, "a unit of a queue takes 20 bytes (mappedFileSizeConsumeQueue)", "--consumequeue-file-size 6000000"},
+	{"count", 1, 0, "it is a number of messages", "--count 10"},
+	{"limit", 1, 0, "it is a number of rows", "--limit 10"},
 }
 
 // checkStoreFlags refuses values that no store can have, before anything is looked at.
@@ -40,6 +48,9 @@ func checkStoreFlags(c *cobra.Command, _ []string) error {
 		n, err := strconv.ParseInt(f.Value.String(), 10, 64)
 		if err == nil && n != 0 && n < x.least {
 			return usagef("cannot use --%s %d: it must be at least %d", x.flag, n, x.least).because(x.why).try("%s", x.try)
+		}
+		if err == nil && x.most > 0 && n > x.most {
+			return usagef("cannot use --%s %d: it must be at most %d", x.flag, n, x.most).because("no broker has files of 2 GiB or more").try("%s", x.try)
 		}
 	}
 	if f := c.Flags().Lookup("delay-levels"); f != nil && f.Value.String() != "" {

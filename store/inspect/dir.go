@@ -240,6 +240,15 @@ func (d *Dir) stat(name string) (f File, ok bool, err error) {
 	return File{Path: path, Size: st.Size(), ModTime: st.ModTime()}, true, nil
 }
 
+// sizeOf is the size of a file in the directory, 0 when there is none.
+func (d *Dir) sizeOf(name string) int64 {
+	st, _, err := d.stat(name)
+	if err != nil {
+		return 0
+	}
+	return st.Size
+}
+
 // read returns the content of a small file in the directory, at most limit bytes; ok is false when there is none.
 func (d *Dir) read(name string, limit int64) (b []byte, ok bool, err error) {
 	st, ok, err := d.stat(name)

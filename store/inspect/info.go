@@ -207,6 +207,11 @@ func (d *Dir) infoParts(i *Info) error {
 		log.Bytes += f.whole()
 	}
 	i.Parts = append(i.Parts, log)
+	for _, k := range d.kinds {
+		if k.Name == KindDLedger && k.Files > 0 {
+			i.Parts = append(i.Parts, PartInfo{k.Path, k.Files, k.Bytes})
+		}
+	}
 	for _, name := range []string{nameQueues, nameBatchQueues, nameExtUnits, nameIndex, nameConfig, nameTimerLog, "mqx", "compaction", "consumequeue_rocksdb", "rocksdbstore", "kvStore"} {
 		files, bytes, err := d.weigh(d.Path(name))
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"mqx/message"
 	"mqx/store"
@@ -308,6 +309,7 @@ func (b *planner) fillStep(f *Finding) *Step {
 func (b *planner) resize(f *Finding) {
 	s := &Step{Kind: StepTrim, File: f.File, Size: b.v.fileSize, Bytes: max(f.Offset-b.v.fileSize, 0)}
 	if f.size > 0 {
+		s.Bytes = max(f.size-f.Offset, 0)
 		s.Kind, s.Size, s.Destructive, s.Messages = StepExtend, f.size, !f.Derived && (f.log == nil || f.log.kind == FindLogSize), f.Messages
 	}
 	s.What = fmt.Sprintf("bring %s to %d bytes", f.File, s.Size)
@@ -369,12 +371,12 @@ func (v *verifier) holds(l lostRecord) bool {
 func (b *planner) config(f *Finding) {
 	name := path.Base(f.File)
 	if f.Kind == FindBackup {
-		b.add(&Step{Kind: StepBackup, File: f.File, What: "make " + f.File + " a copy of its file"})
+		b.add(&Step{Kind: StepBackup, File: f.File, Bytes: b.v.d.sizeOf(strings.TrimSuffix(f.File, ".bak")), What: "make " + f.File + " a copy of its file"})
 		return
 	}
 	j, err := b.v.d.JSON(name)
 	if err == nil && j.Backup != nil && configErr(name, j.Backup) == nil {
-		b.add(&Step{Kind: StepRestore, File: f.File, What: "restore " + f.File + " from its backup"})
+		b.add(&Step{Kind: StepRestore, File: f.File, Bytes: b.v.d.sizeOf(f.File + ".bak"), What: "restore " + f.File + " from its backup"})
 		return
 	}
 	topics := name == "topics.json"
@@ -435,7 +437,7 @@ func (b *planner) clamp(f *Finding) {
 	if err != nil || j.Main == nil || j.Main.Err != nil {
 		return
 	}
-	s := &Step{Kind: StepClamp, File: f.File, Destructive: true}
+	s := &Step{Kind: StepClamp, File: f.File, Destructive: true, Bytes: 2 * b.v.d.sizeOf(f.File)}
 	for _, p := range b.v.wrongOffsets(name, j.Main) {
 		s.Clamp = append(s.Clamp, stepOffset{p.key, p.queue, p.value, p.clamped()})
 	}

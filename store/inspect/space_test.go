@@ -1,9 +1,11 @@
 package inspect_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"mqx/internal/testkit"
@@ -43,5 +45,61 @@ func TestRepairChecksSpace(t *testing.T) {
 	repair(t, root)
 	if r := verify(t, root); r.Damaged() {
 		t.Errorf("with space: %s", findingsText(r))
+	}
+}
+
+// What a longer log file and a restored configuration file take counts too.
+func TestPlanCountsBytes(t *testing.T) {
+	for _, c := range []struct {
+		kind inspect.StepKind
+		name string
+		do   func(t *testing.T, path string)
+		want int64
+	}{
+		{inspect.StepExtend, "commitlog/" + inspect.FileName(131072), func(t *testing.T, path string) { try(t, os.Truncate(path, 131072-100)) }, 100},
+		{inspect.StepRestore, "config/topics.json", func(t *testing.T, path string) {
+			b, err := os.ReadFile(path)
+			try(t, err)
+			try(t, os.WriteFile(path+".bak", append(b, bytes.Repeat([]byte(" "), 5000)...), 0o600))
+			try(t, os.WriteFile(path, []byte("x"), 0o600))
+		}, 5000},
+	} {
+		root := testkit.GoldenStore(t, "clean_reference")
+		c.do(t, filepath.Join(root, c.name))
+		d, err := inspect.Open(root, inspect.Options{})
+		try(t, err)
+		r, err := inspect.Verify(t.Context(), d, inspect.VerifyOptions{})
+		try(t, err)
+		p, err := inspect.PlanRepair(r, inspect.PlanOptions{})
+		try(t, err)
+		try(t, d.Close())
+		there := false
+		for _, s := range p.Steps {
+			if s.Kind == c.kind {
+				there = true
+				if s.Bytes < c.want || s.Bytes > 2*c.want {
+					t.Errorf("%s: %d bytes, want about %d", s.What, s.Bytes, c.want)
+				}
+			}
+		}
+		if !there {
+			t.Errorf("no step %s: %s", c.kind, findingsText(r))
+		}
+	}
+}
+
+// A DLedger log is a part of the directory too.
+func TestInfoCountsDLedger(t *testing.T) {
+	root := testkit.GoldenStore(t, "basic")
+	dir := filepath.Join(root, "dledger-n0", "data")
+	try(t, os.MkdirAll(dir, 0o700))
+	try(t, os.WriteFile(filepath.Join(dir, inspect.FileName(0)), make([]byte, 1234), 0o600))
+	d, err := inspect.Open(root, inspect.Options{})
+	try(t, err)
+	defer func() { try(t, d.Close()) }()
+	i, err := d.Info(t.Context())
+	try(t, err)
+	if !slices.Contains(i.Parts, inspect.PartInfo{Name: "dledger-n0", Files: 1, Bytes: 1234}) {
+		t.Errorf("%+v", i.Parts)
 	}
 }
