@@ -43,9 +43,9 @@ func resolved(path string) (string, error) {
 	at, err := filepath.Abs(path)
 	rest := ""
 	for links := 0; err == nil; {
-		var real string
-		if real, err = filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(real, rest), nil
+		var there string
+		if there, err = filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(there, rest), nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			break

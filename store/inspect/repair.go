@@ -507,7 +507,7 @@ func (a *applier) fill(s *Step) error {
 	return s.files(func(name string, start, end, from, to int64) error { return a.fillFile(s, name, start, end, from, to) })
 }
 
-// files calls f with what each file has of the range of a step: the file is from start to end, its part from from to to.
+// files calls f with what each file has of the range of a step: the file begins at start and ends at end, and so do from and to of its part.
 func (s *Step) files(f func(name string, start, end, from, to int64) error) error {
 	for from := s.From; from < s.To; {
 		start := from
