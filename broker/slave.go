@@ -21,12 +21,12 @@ type slave struct {
 	b        *Broker
 	follower *ha.Follower
 	tables   tables
+	failed   bool          // the last look at the master's tables; owned by run
 	learned  chan struct{} // there is a master that was not known
 
 	mu struct {
 		sync.Mutex
 		broker, ha string // addresses of the master, as a name server told
-		failed     bool   // the last look at its tables
 	}
 }
 
@@ -99,10 +99,8 @@ func (s *slave) sync(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	s.mu.Lock()
-	was := s.mu.failed
-	s.mu.failed = err != nil
-	s.mu.Unlock()
+	was := s.failed
+	s.failed = err != nil
 	switch {
 	case err != nil && !was:
 		s.b.log.Warn("tables of the master are not up to date here", "error", err)
@@ -119,13 +117,13 @@ func (s *slave) blank(ctx context.Context) (int64, error) {
 	if master == "" {
 		return 0, errors.New("a slave without a log has to ask its master where it begins, and no name server has told who that is")
 	}
-	resp, err := s.b.client.Call(ctx, master, remoting.NewRequest(remoting.ReqGetBrokerRuntimeInfo, nil))
-	if err != nil {
-		return 0, fmt.Errorf("cannot ask the master where its log begins: %w", err)
-	}
+	body, err := s.b.askMaster(ctx, master, remoting.ReqGetBrokerRuntimeInfo)
 	var info remoting.KVTable
-	if err := fastjson.Unmarshal(resp.Body, &info); err != nil || resp.Code != remoting.RespSuccess {
-		return 0, fmt.Errorf("cannot ask the master %s where its log begins: code %d: %w", master, resp.Code, err)
+	if err == nil {
+		err = fastjson.Unmarshal(body, &info)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("cannot ask the master %s where its log begins: %w", master, err)
 	}
 	first, err := strconv.ParseInt(info.Table["commitLogMinOffset"], 10, 64)
 	last, err2 := strconv.ParseInt(info.Table["commitLogMaxOffset"], 10, 64)

@@ -65,14 +65,19 @@ func (t *tables) sync(ctx context.Context, master string) error {
 
 // ask sends a request without fields to the master.
 func (t *tables) ask(ctx context.Context, code int32) ([]byte, error) {
+	return t.b.askMaster(ctx, t.master, code)
+}
+
+// askMaster sends a request without fields to a master and returns the body of the answer.
+func (b *Broker) askMaster(ctx context.Context, master string, code int32) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, syncEvery)
 	defer cancel()
-	resp, err := t.b.client.Call(ctx, t.master, remoting.NewRequest(code, nil))
+	resp, err := b.client.Call(ctx, master, remoting.NewRequest(code, nil))
 	if err != nil {
 		return nil, err
 	}
 	if resp.Code != remoting.RespSuccess {
-		return nil, &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(code), Addr: t.master}
+		return nil, &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(code), Addr: master}
 	}
 	return bytes.Clone(resp.Body), nil
 }

@@ -44,9 +44,6 @@ func (s *Store) WatchLog(ch chan struct{}) (stop func()) { return s.log.Watch(ch
 // LogFileSize is the size of a file of the log in bytes.
 func (s *Store) LogFileSize() int64 { return s.log.FileSize() }
 
-// LogConfirmed is the physical offset behind the last record that may be handed out.
-func (s *Store) LogConfirmed() int64 { return s.log.Confirmed() }
-
 // cutPart takes the beginning of a record of which the rest has not come off the end of the log.
 func (s *Store) cutPart() error {
 	whole := s.log.Confirmed()
