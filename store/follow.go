@@ -52,3 +52,20 @@ func (s *Store) cutPart() error {
 	}
 	return s.log.Truncate(whole, "")
 }
+
+// LastRecord is where the last whole record of the log begins, blanks not counted; -1 where there is none.
+func (s *Store) LastRecord() (int64, error) { return s.log.RecordBefore(s.log.End()) }
+
+// RecordFloor is the last position at or before off where a record begins or the last one ends.
+func (s *Store) RecordFloor(off int64) (int64, error) { return s.log.RecordFloor(off) }
+
+// RecordBefore is where the last whole record that ends at or before off begins; -1 where there is none.
+func (s *Store) RecordBefore(off int64) (int64, error) { return s.log.RecordBefore(off) }
+
+// Follow says whether the log comes from a master from now on. A record of which the rest has not come stays where it is:
+// a store that no longer follows is to be closed and opened again.
+func (s *Store) Follow(on bool) {
+	s.putting.Lock()
+	defer s.putting.Unlock()
+	s.following.Store(on)
+}

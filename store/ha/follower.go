@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,6 +18,9 @@ import (
 type Copy interface {
 	LogEnd() int64
 	LogFlushed() int64
+	ReadLog(b []byte, off int64) error
+	// LastRecord is where the last whole record begins, -1 where there is none.
+	LastRecord() (int64, error)
 	// AppendRaw appends at the end; a log without a file takes any position at which one begins.
 	AppendRaw(at int64, b []byte) error
 	Flush() error
@@ -24,8 +28,9 @@ type Copy interface {
 
 // PartedError says that the slave's log is no beginning of the master's. No retry mends it.
 type PartedError struct {
-	End int64 // of the slave's log
-	Err error
+	Phase Phase // PhaseParted, PhaseAhead or PhaseBehind
+	End   int64 // of the slave's log
+	Err   error
 }
 
 func (e *PartedError) Error() string {
@@ -43,6 +48,9 @@ type FollowerConfig struct {
 	// Blank is what a slave without a log reports to the master: 0, or the beginning of the master's log where that
 	// would not send it all otherwise; 1 stands for a log that begins at 0. Nil is 0.
 	Blank func(ctx context.Context) (int64, error)
+	// Range, if set, asks for the beginning and the end of the master's log; ok is false where nobody can be asked. Masters
+	// of Apache do not tell a slave that is outside of it.
+	Range func(ctx context.Context) (low, high int64, ok bool, err error)
 	// Parted tells errors of AppendRaw that no retry mends.
 	Parted func(error) bool
 	// AckFlushed reports what is durable instead of what is written.
@@ -60,8 +68,13 @@ const (
 	PhaseNoMaster   Phase = "no-master"  // the address of none is known
 	PhaseConnecting Phase = "connecting" // the last try failed, or none was made yet
 	PhaseFollowing  Phase = "following"
-	PhaseParted     Phase = "parted" // it has stopped: see PartedError
+	PhaseParted     Phase = "parted" // its log has other bytes than the master's; it has stopped, as in the next two
+	PhaseAhead      Phase = "ahead"  // its log goes on where the master's has ended
+	PhaseBehind     Phase = "behind" // its log ends where the master has nothing any more
 )
+
+// Stopped reports whether the slave waits for somebody to mend it.
+func (p Phase) Stopped() bool { return p == PhaseParted || p == PhaseAhead || p == PhaseBehind }
 
 // State is how a slave stands.
 type State struct {
@@ -98,7 +111,7 @@ func (f *Follower) State() State {
 	return f.mu.State
 }
 
-// Resume lets a slave that has stopped try again.
+// Resume lets a slave that has stopped look at its master once more.
 func (f *Follower) Resume() {
 	select {
 	case f.resume <- struct{}{}:
@@ -138,11 +151,8 @@ func (f *Follower) Run(ctx context.Context) {
 			return
 		}
 		if parted := (*PartedError)(nil); errors.As(err, &parted) {
-			f.set(PhaseParted, addr, err)
-			select {
-			case <-ctx.Done():
-			case <-f.resume:
-			}
+			f.set(cmp.Or(parted.Phase, PhaseParted), addr, err)
+			f.awaitChange(ctx, addr)
 			continue
 		}
 		f.set(PhaseConnecting, addr, err)
@@ -150,12 +160,33 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
+// awaitChange waits until Resume is called or another master is known than the one at addr.
+func (f *Follower) awaitChange(ctx context.Context, addr string) {
+	t := time.NewTicker(f.cfg.Retry)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.resume:
+			return
+		case <-t.C:
+			if now := f.cfg.Master(); now != addr && now != "" {
+				return
+			}
+		}
+	}
+}
+
 // link is one connection to a master.
 type link struct {
 	f      *Follower
 	c      net.Conn
-	at     int64 // where the next byte belongs
-	prefix bool  // the first byte of the log, a zero, was not asked for
+	at     int64       // where the next byte belongs
+	prefix bool        // the first byte of the log, a zero, was not asked for
+	first  int64       // the first report
+	own    int64       // bytes of the master before this are compared with the log, not appended
+	same   atomic.Bool // they have been, or there are none
 	wmu    sync.Mutex
 	buf    []byte
 }
@@ -168,12 +199,9 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 		}
 	}
 	end := f.cfg.Log.LogEnd()
-	report := end
-	if end == 0 && f.cfg.Blank != nil {
-		var err error
-		if report, err = f.cfg.Blank(ctx); err != nil {
-			return err
-		}
+	report, err := f.begin(ctx, end)
+	if err != nil {
+		return err
 	}
 	d := net.Dialer{Timeout: f.cfg.Silence / 4}
 	c, err := d.DialContext(ctx, "tcp", addr)
@@ -182,10 +210,11 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	}
 	defer func() { _ = c.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	l := &link{f: f, c: c, at: -1, prefix: end == 0 && report == 1}
+	l := &link{f: f, c: c, at: -1, prefix: end == 0 && report == 1, first: report, own: end}
 	if end > 0 {
-		l.at = end
+		l.at = report
 	}
+	l.same.Store(report >= end)
 	if err := l.report(report); err != nil {
 		return err
 	}
@@ -193,8 +222,44 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer close(stop)
-	wg.Go(func() { l.beat(stop, report) })
+	wg.Go(func() { l.beat(stop) })
 	return l.receive(addr)
+}
+
+// begin is what a slave reports first: where its last record begins, so that the master sends that record once more. A slave
+// whose log has parted from the master's, maybe at the end of a record, is found by that before it counts as a copy.
+func (f *Follower) begin(ctx context.Context, end int64) (int64, error) {
+	if end == 0 {
+		if f.cfg.Blank == nil {
+			return 0, nil
+		}
+		return f.cfg.Blank(ctx)
+	}
+	if f.cfg.Range != nil {
+		low, high, ok, err := f.cfg.Range(ctx)
+		switch {
+		case err != nil:
+			return 0, err
+		case ok && end > high:
+			return 0, &PartedError{Phase: PhaseAhead, End: end, Err: fmt.Errorf("that of the master ends at %d", high)}
+		case ok && end < low:
+			return 0, &PartedError{Phase: PhaseBehind, End: end, Err: fmt.Errorf("the master has nothing before %d any more", low)}
+		}
+		start, err := f.lastRecord(end)
+		if ok && err == nil && start < low {
+			start = end // the record is gone at the master
+		}
+		return start, err
+	}
+	return f.lastRecord(end)
+}
+
+func (f *Follower) lastRecord(end int64) (int64, error) {
+	start, err := f.cfg.Log.LastRecord()
+	if err != nil || start < 0 {
+		return end, err
+	}
+	return max(start, 1), nil // masters of Apache take 0 for a slave without a log
 }
 
 func (l *link) report(end int64) error {
@@ -208,7 +273,7 @@ func (l *link) report(end int64) error {
 }
 
 // beat reports from time to time, so that the master does not give the slave up. No report is behind the first one.
-func (l *link) beat(stop chan struct{}, first int64) {
+func (l *link) beat(stop chan struct{}) {
 	t := time.NewTicker(l.f.cfg.Heartbeat)
 	defer t.Stop()
 	for {
@@ -216,7 +281,7 @@ func (l *link) beat(stop chan struct{}, first int64) {
 		case <-stop:
 			return
 		case <-t.C:
-			if end := l.acked(); end >= first && l.report(end) != nil {
+			if end := l.acked(); end >= l.first && l.report(end) != nil {
 				return
 			}
 		}
@@ -225,6 +290,9 @@ func (l *link) beat(stop chan struct{}, first int64) {
 
 // acked is how far the copy goes that the master may count on.
 func (l *link) acked() int64 {
+	if !l.same.Load() {
+		return l.first
+	}
 	if l.f.cfg.AckFlushed {
 		return l.f.cfg.Log.LogFlushed()
 	}
@@ -286,14 +354,46 @@ func (l *link) take(r io.Reader, off int64, n int) error {
 		return err
 	}
 	l.buf = b
+	l.at = off + int64(len(b))
+	if !l.same.Load() {
+		n, err := l.compare(off, b)
+		if off, b = off+int64(n), b[n:]; err != nil || len(b) == 0 {
+			return err
+		}
+	}
 	if err := l.f.cfg.Log.AppendRaw(off, b); err != nil {
 		if l.f.cfg.Parted != nil && l.f.cfg.Parted(err) {
 			return &PartedError{End: off, Err: err}
 		}
 		return err
 	}
-	l.at = off + int64(len(b))
 	return nil
+}
+
+// compare compares what of b, which belongs at off, the slave has already, and tells how much that is.
+func (l *link) compare(off int64, b []byte) (int, error) {
+	n := int(min(int64(len(b)), l.own-off))
+	mine := make([]byte, n)
+	if err := l.f.cfg.Log.ReadLog(mine, off); err != nil {
+		return 0, err
+	}
+	if i := firstDifference(mine, b[:n]); i >= 0 {
+		return 0, &PartedError{End: l.own, Err: fmt.Errorf("its last record has other bytes at %d", off+int64(i))}
+	}
+	if off+int64(n) == l.own {
+		l.same.Store(true)
+	}
+	return n, nil
+}
+
+// firstDifference is the first place where two slices of the same length differ, -1 where they do not.
+func firstDifference(a, b []byte) int {
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return -1
 }
 
 func (f *Follower) heard(addr string) {
