@@ -2,8 +2,8 @@ package admin
 
 import (
 	"context"
-	"slices"
 
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -22,7 +22,7 @@ func (c *Client) ReadQueues(ctx context.Context, topic string) ([]remoting.Messa
 			}
 		}
 	}
-	slices.SortFunc(queues, remoting.MessageQueue.Compare)
+	sorted.By(queues, remoting.MessageQueue.Compare)
 	return queues, nil
 }
 

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -48,7 +48,7 @@ func (c *Client) Users(ctx context.Context, t Target, filter string) ([]User, []
 		}
 		return err
 	})
-	slices.SortFunc(out, func(a, b User) int {
+	sorted.By(out, func(a, b User) int {
 		return cmp.Or(cmp.Compare(a.Username, b.Username), compareBrokers(a.Broker, b.Broker))
 	})
 	return out, errs, nil
@@ -72,7 +72,7 @@ func (c *Client) Policies(ctx context.Context, t Target, subject, resource strin
 		}
 		return err
 	})
-	slices.SortStableFunc(out, func(a, b Policy) int {
+	sorted.Stably(out, func(a, b Policy) int {
 		return cmp.Or(cmp.Compare(a.Subject, b.Subject), compareBrokers(a.Broker, b.Broker))
 	})
 	return out, errs, nil

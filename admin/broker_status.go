@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -40,7 +41,7 @@ func (c *Client) BrokerStatuses(ctx context.Context, t Target, replicas bool) ([
 		out = append(out, s)
 		return err
 	})
-	slices.SortFunc(out, func(a, b BrokerStatus) int { return compareBrokers(a.Broker, b.Broker) })
+	sorted.By(out, func(a, b BrokerStatus) int { return compareBrokers(a.Broker, b.Broker) })
 	return out, errs, nil
 }
 
@@ -160,7 +161,7 @@ func fromEach[T any](c *Client, brokers []Broker, ask func(Broker) (T, error)) (
 		answers = append(answers, answer{b, v})
 		return nil
 	})
-	slices.SortStableFunc(answers, func(x, y answer) int { return compareBrokers(x.b, y.b) })
+	sorted.Stably(answers, func(x, y answer) int { return compareBrokers(x.b, y.b) })
 	out := make([]T, len(answers))
 	for i, a := range answers {
 		out[i] = a.v
@@ -201,7 +202,7 @@ func (c *Client) BrokerConsumeStats(ctx context.Context, t Target, orderly bool)
 				}
 			}
 		}
-		slices.SortFunc(s.Queues, func(x, y BrokerLag) int {
+		sorted.By(s.Queues, func(x, y BrokerLag) int {
 			return compareTexts([]string{x.Topic, x.Group, x.GroupQueue.Broker}, []string{y.Topic, y.Group, y.GroupQueue.Broker}, int(x.QueueID-y.QueueID))
 		})
 		return s, nil

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"mqx/client"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -123,7 +123,7 @@ func (c *Client) writePlaces(ctx context.Context, topic string) ([]SendCheck, er
 	if len(places) == 0 {
 		return nil, fmt.Errorf("topic %q has no queue that can be written", topic)
 	}
-	slices.SortFunc(places, func(x, y SendCheck) int {
+	sorted.By(places, func(x, y SendCheck) int {
 		if d := compareBrokers(x.Broker, y.Broker); d != 0 {
 			return d
 		}

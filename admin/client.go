@@ -15,6 +15,7 @@ import (
 
 	"mqx/client"
 	"mqx/internal/fastjson"
+	"mqx/internal/sorted"
 	"mqx/remoting"
 	remoteclient "mqx/remoting/client"
 )
@@ -344,7 +345,7 @@ func (c *Client) each(brokers []Broker, f func(mu *sync.Mutex, b Broker) error) 
 }
 
 func sortErrors(errs []TargetError) {
-	slices.SortStableFunc(errs, func(a, b TargetError) int {
+	sorted.Stably(errs, func(a, b TargetError) int {
 		return cmp.Or(cmp.Compare(a.Broker, b.Broker), cmp.Compare(a.Addr, b.Addr))
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -138,7 +139,7 @@ func nearKeys(key string, values map[string]string) []string {
 			out = append(out, k)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(distance(a, key), distance(b, key)) })
+	sorted.Stably(out, func(a, b string) int { return cmp.Compare(distance(a, key), distance(b, key)) })
 	return out[:min(len(out), maxKnown)]
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -62,7 +63,7 @@ func (c *Client) configs(ctx context.Context, role string, from []Broker, code i
 		out = append(out, ServerConfig{Role: role, Broker: b, Values: propertyLines(resp.Body)})
 		return nil
 	})
-	slices.SortFunc(out, func(a, b ServerConfig) int { return compareBrokers(a.Broker, b.Broker) })
+	sorted.By(out, func(a, b ServerConfig) int { return compareBrokers(a.Broker, b.Broker) })
 	return out, errs
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"mqx/client"
 	"mqx/filter"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -331,7 +332,7 @@ func (p *CopyPlan) planRanges(ctx context.Context, c *Client) error {
 			return err
 		}
 	}
-	slices.SortFunc(p.Spec.Ranges, func(a, b CopyRange) int {
+	sorted.By(p.Spec.Ranges, func(a, b CopyRange) int {
 		return cmp.Or(cmp.Compare(a.Broker, b.Broker), cmp.Compare(a.QueueID, b.QueueID))
 	})
 	for _, r := range p.Spec.Ranges {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mqx/client"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -62,7 +63,7 @@ func (c *Client) ListDeadLetters(ctx context.Context, t Target, group string) ([
 		}
 		return nil
 	})
-	slices.SortFunc(out, func(a, b DeadLetters) int {
+	sorted.By(out, func(a, b DeadLetters) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Broker.Name, b.Broker.Name), cmp.Compare(a.Broker.Addr, b.Broker.Addr))
 	})
 	return out, errs, nil

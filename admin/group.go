@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -144,7 +145,7 @@ func (o *online) add(c *remoting.ConsumerConnection) {
 }
 
 func (o *online) group(name string, brokers []GroupBroker) Group {
-	slices.SortFunc(brokers, func(a, b GroupBroker) int {
+	sorted.By(brokers, func(a, b GroupBroker) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Broker, b.Broker), cmp.Compare(a.Addr, b.Addr))
 	})
 	return Group{Name: name, Builtin: message.IsSystemGroup(name), Members: len(o.members), Type: o.kind, Model: o.model, Brokers: brokers}
@@ -257,7 +258,7 @@ func (c *Client) GetGroup(ctx context.Context, name string) (*GroupDetail, error
 	for _, topic := range slices.Sorted(maps.Keys(on.subscriptions)) {
 		d.Subscriptions = append(d.Subscriptions, on.subscriptions[topic])
 	}
-	slices.SortFunc(d.Queues, func(a, b GroupQueue) int {
+	sorted.By(d.Queues, func(a, b GroupQueue) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Broker, b.Broker), cmp.Compare(a.QueueID, b.QueueID))
 	})
 	return d, nil

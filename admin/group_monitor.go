@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -52,7 +53,7 @@ func (c *Client) MonitorGroups(ctx context.Context, o StatusOptions) ([]GroupHea
 	for _, h := range lags {
 		out = append(out, *h)
 	}
-	slices.SortFunc(out, func(a, b GroupHealth) int { return strings.Compare(a.Group, b.Group) })
+	sorted.By(out, func(a, b GroupHealth) int { return strings.Compare(a.Group, b.Group) })
 	var mu sync.Mutex
 	_ = several(c.cfg.Parallel, indices(out), func(i int) error {
 		status, err := c.GroupStatus(ctx, out[i].Group, o)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -149,7 +150,7 @@ func (c *Client) hasGroup(ctx context.Context, addr, group string) (bool, error)
 func (c *Client) askMembers(ctx context.Context, group string, members map[string]*MemberStatus, stack bool) {
 	_ = several(c.cfg.Parallel, slices.Sorted(maps.Keys(members)), func(id string) error {
 		m := members[id]
-		slices.SortFunc(m.Brokers, compareBrokers)
+		sorted.By(m.Brokers, compareBrokers)
 		for _, b := range m.Brokers {
 			if m.Info, m.Err = c.runningInfo(ctx, b.Addr, group, id, stack); m.Err == nil {
 				break
@@ -188,7 +189,7 @@ func (c *Client) subscribedQueues(ctx context.Context, s *GroupStatus) []remotin
 			}
 		}
 	}
-	slices.SortFunc(queues, remoting.MessageQueue.Compare)
+	sorted.By(queues, remoting.MessageQueue.Compare)
 	return queues
 }
 

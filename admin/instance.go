@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -196,7 +197,7 @@ func queuesOf(info *remoting.ConsumerRunningInfo) []remoting.MessageQueue {
 			queues = append(queues, q)
 		}
 	}
-	slices.SortFunc(queues, remoting.MessageQueue.Compare)
+	sorted.By(queues, remoting.MessageQueue.Compare)
 	return queues
 }
 
@@ -237,7 +238,7 @@ func (c *Client) ListProducers(ctx context.Context, t Target, group string) ([]P
 		return rows, err
 	})
 	rows := slices.Concat(byBroker...)
-	slices.SortFunc(rows, func(x, y ProducerRow) int {
+	sorted.By(rows, func(x, y ProducerRow) int {
 		return cmp.Or(cmp.Compare(x.Group, y.Group), cmp.Compare(x.ClientID, y.ClientID), compareBrokers(x.Broker, y.Broker))
 	})
 	return rows, errs, err
@@ -263,7 +264,7 @@ func (c *Client) ProducerConnections(ctx context.Context, group, topic string) (
 		return conns.ConnectionSet, nil
 	})
 	all := slices.Concat(byBroker...)
-	slices.SortFunc(all, func(x, y remoting.Connection) int {
+	sorted.By(all, func(x, y remoting.Connection) int {
 		return cmp.Or(cmp.Compare(x.ClientID, y.ClientID), cmp.Compare(x.ClientAddr, y.ClientAddr))
 	})
 	if len(all) == 0 && len(errs) == 0 {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -109,7 +110,7 @@ func (c *Client) JoinCheck(ctx context.Context, o JoinCheckOptions) ([]Check, er
 		f.brokers = append(f.brokers, bf)
 		return nil
 	})
-	slices.SortFunc(f.brokers, func(a, b *brokerFacts) int {
+	sorted.By(f.brokers, func(a, b *brokerFacts) int {
 		return strings.Compare(a.broker.Name+"\x00"+a.broker.Addr, b.broker.Name+"\x00"+b.broker.Addr)
 	})
 	return f.judge(), nil

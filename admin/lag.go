@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -145,7 +146,7 @@ func (c *Client) GetLag(ctx context.Context, o LagOptions) (*Lag, error) {
 	sortItems(out.Skipped)
 	for _, name := range slices.Sorted(maps.Keys(all.groups)) {
 		g := all.groups[name]
-		slices.SortFunc(g.Queues, func(a, b QueueLag) int { return a.compare(b.QueueID) })
+		sorted.By(g.Queues, func(a, b QueueLag) int { return a.compare(b.QueueID) })
 		g.finish(all.members[name], o.Members)
 		out.Groups = append(out.Groups, *g)
 	}

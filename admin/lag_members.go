@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -51,11 +52,11 @@ func (m *LagMember) take(info *remoting.ConsumerRunningInfo) {
 		m.Queues = append(m.Queues, QueueID{q.Topic, q.BrokerName, q.QueueID})
 		m.WaitAck += int64(p.WaitAckCount)
 	}
-	slices.SortFunc(m.Queues, QueueID.compare)
+	sorted.By(m.Queues, QueueID.compare)
 	for _, s := range info.SubscriptionSet {
 		m.Subscriptions = append(m.Subscriptions, GroupSubscription{Topic: s.Topic, Expression: s.SubString, Type: s.ExpressionType})
 	}
-	slices.SortFunc(m.Subscriptions, func(a, b GroupSubscription) int { return strings.Compare(a.Topic, b.Topic) })
+	sorted.By(m.Subscriptions, func(a, b GroupSubscription) int { return strings.Compare(a.Topic, b.Topic) })
 }
 
 // finish draws the conclusions from what the brokers and the members said.

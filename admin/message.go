@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"mqx/client"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -130,14 +131,14 @@ func narrowed(brokers []Broker, t Target) ([]Broker, error) {
 
 func sortBrokers(brokers []Broker) []Broker {
 	out := slices.Clone(brokers)
-	slices.SortFunc(out, func(a, b Broker) int {
+	sorted.By(out, func(a, b Broker) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Addr, b.Addr))
 	})
 	return out
 }
 
 func sortMessages(ms []*client.Received) {
-	slices.SortStableFunc(ms, func(a, b *client.Received) int {
+	sorted.Stably(ms, func(a, b *client.Received) int {
 		return cmp.Or(cmp.Compare(a.StoreTimestamp, b.StoreTimestamp), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Queue.BrokerName, b.Queue.BrokerName),
 			cmp.Compare(a.Queue.QueueID, b.Queue.QueueID), cmp.Compare(a.QueueOffset, b.QueueOffset))
 	})
@@ -287,7 +288,7 @@ func (c *Client) messageByID(ctx context.Context, r MessageRef) (*Found, error) 
 		if err != nil {
 			return nil, err
 		}
-		slices.SortStableFunc(all, func(a, b Broker) int {
+		sorted.Stably(all, func(a, b Broker) int {
 			return cmp.Compare(btoi(b.Addr == host.String()), btoi(a.Addr == host.String()))
 		})
 		f.Asked = sortBrokers(all)

@@ -10,6 +10,7 @@ import (
 
 	"mqx/client"
 	"mqx/filter"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -158,7 +159,7 @@ func (c *Client) Track(ctx context.Context, m *client.Received, groups ...string
 		})
 	}
 	wg.Wait()
-	slices.SortFunc(out, func(a, b Track) int { return cmp.Compare(a.Group, b.Group) })
+	sorted.By(out, func(a, b Track) int { return cmp.Compare(a.Group, b.Group) })
 	return out, errs, nil
 }
 

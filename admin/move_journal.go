@@ -15,6 +15,7 @@ import (
 	"mqx/admin/move"
 	"mqx/client"
 	"mqx/internal/fastjson"
+	"mqx/internal/sorted"
 	"mqx/internal/vfs"
 	"mqx/message"
 	"mqx/remoting"
@@ -351,7 +352,7 @@ func (c *Client) Moves(ctx context.Context) ([]Moved, []TargetError, error) {
 		}
 		return nil
 	})
-	slices.SortFunc(out, func(a, b Moved) int {
+	sorted.By(out, func(a, b Moved) int {
 		if n := b.Written.Compare(a.Written); n != 0 {
 			return n
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mqx/admin/move"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -55,7 +56,7 @@ func (m *moveCluster) Observe(ctx context.Context, st *move.State) (*move.Observ
 	for _, e := range m.c.each(servers(m.c.ns.All()), func(_ *sync.Mutex, s Broker) error { return l.nameServer(ctx, s.Addr) }) {
 		l.failed("%v", e)
 	}
-	slices.SortFunc(l.mu.ob.NameServers, func(a, b move.NameServerView) int { return strings.Compare(a.Addr, b.Addr) })
+	sorted.By(l.mu.ob.NameServers, func(a, b move.NameServerView) int { return strings.Compare(a.Addr, b.Addr) })
 	l.group(ctx, brokers)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

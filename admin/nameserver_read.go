@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -152,6 +153,6 @@ func brokersOf(info *remoting.ClusterInfo) []Broker {
 			}
 		}
 	}
-	slices.SortFunc(out, compareBrokers)
+	sorted.By(out, compareBrokers)
 	return out
 }

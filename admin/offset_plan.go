@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -216,7 +217,7 @@ func (c *Client) offsetSources(ctx context.Context, brokers []Broker, group stri
 		out = append(out, s)
 		return nil
 	})
-	slices.SortFunc(out, func(a, b *offsetSource) int { return cmp.Compare(a.b.Name, b.b.Name) })
+	sorted.By(out, func(a, b *offsetSource) int { return cmp.Compare(a.b.Name, b.b.Name) })
 	return out, errs
 }
 
@@ -422,7 +423,7 @@ func (p *OffsetPlan) build(to *OffsetTo, sources []*offsetSource, topics, retrie
 	if len(whys) > 0 {
 		return &OffsetError{p.spec.Group, whys}
 	}
-	slices.SortFunc(p.steps, func(a, b offsetStep) int { return a.compare(b.QueueID) })
+	sorted.By(p.steps, func(a, b offsetStep) int { return a.compare(b.QueueID) })
 	return nil
 }
 

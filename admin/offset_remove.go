@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -83,7 +84,7 @@ func (c *Client) PlanRemoveOffsets(ctx context.Context, spec OffsetRemovalSpec) 
 	case !known && len(p.missing) == 0:
 		return nil, &NotFoundError{Kind: "group", Name: spec.Group}
 	}
-	slices.SortFunc(p.brokers, func(a, b brokerRemoval) int { return slices.Compare([]string{a.b.Name}, []string{b.b.Name}) })
+	sorted.By(p.brokers, func(a, b brokerRemoval) int { return slices.Compare([]string{a.b.Name}, []string{b.b.Name}) })
 	return p, nil
 }
 

@@ -3,10 +3,10 @@ package admin
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"mqx/client"
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -80,7 +80,7 @@ func (c *Client) topicBroker(ctx context.Context, topic, broker string) (Broker,
 	if len(brokers) == 0 {
 		return Broker{}, fmt.Errorf("the route of topic %q shows no broker", topic)
 	}
-	slices.SortFunc(brokers, compareBrokers)
+	sorted.By(brokers, compareBrokers)
 	return brokers[0], nil
 }
 

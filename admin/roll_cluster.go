@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mqx/admin/roll"
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -58,7 +59,7 @@ func (c *Client) PlanRoll(ctx context.Context, o RollOptions) (*roll.State, erro
 		if p.ID != 0 {
 			return nil, p.fail(errors.New("the broker has no master"))
 		}
-		slices.SortFunc(members, func(a, b Broker) int { return cmp.Compare(b.ID, a.ID) }) // the master is the last
+		sorted.By(members, func(a, b Broker) int { return cmp.Compare(b.ID, a.ID) }) // the master is the last
 		for _, b := range members {
 			values, err := c.brokerProps(ctx, b.Addr)
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -87,7 +88,7 @@ func (c *Client) GroupConfigs(ctx context.Context, group string) ([]GroupConfig,
 	if len(out)+len(errs) == 0 {
 		return nil, nil, &NotFoundError{Kind: "group", Name: group}
 	}
-	slices.SortFunc(out, func(a, b GroupConfig) int {
+	sorted.By(out, func(a, b GroupConfig) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
 	})
 	return out, errs, nil

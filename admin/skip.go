@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -27,7 +27,7 @@ func (e ItemError) Error() string {
 func (e ItemError) Unwrap() error { return e.Err }
 
 func sortItems(items []ItemError) {
-	slices.SortStableFunc(items, func(a, b ItemError) int {
+	sorted.Stably(items, func(a, b ItemError) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Item, b.Item))
 	})
 }

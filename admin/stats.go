@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -154,7 +155,7 @@ func (r *rates) list(active bool) []TopicRate {
 	if active {
 		out = slices.DeleteFunc(out, func(t TopicRate) bool { return t.In.Day == 0 && t.Out.Day == 0 })
 	}
-	slices.SortFunc(out, func(a, b TopicRate) int { return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Group, b.Group)) })
+	sorted.By(out, func(a, b TopicRate) int { return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Group, b.Group)) })
 	return out
 }
 

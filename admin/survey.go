@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -87,7 +88,7 @@ func (c *Client) Survey(ctx context.Context, o SurveyOptions) (*Survey, error) {
 		s.Brokers = append(s.Brokers, *one)
 		return one.Err
 	})
-	slices.SortFunc(s.Brokers, func(a, b BrokerSurvey) int { return compareBrokers(a.Broker, b.Broker) })
+	sorted.By(s.Brokers, func(a, b BrokerSurvey) int { return compareBrokers(a.Broker, b.Broker) })
 	s.Known = c.knownServers(s.Brokers)
 	lag, err := c.GetLag(ctx, LagOptions{Target: o.Target, Ages: !o.Counts, Members: !o.Counts})
 	if err != nil {

@@ -3,10 +3,10 @@ package admin
 import (
 	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -51,7 +51,7 @@ func (c *Client) SweepLag(ctx context.Context, t Target) ([]Sweep, []TargetError
 				}
 			}
 		}
-		slices.SortFunc(s.Groups, func(x, y SweptGroup) int { return cmp.Compare(x.Name, y.Name) })
+		sorted.By(s.Groups, func(x, y SweptGroup) int { return cmp.Compare(x.Name, y.Name) })
 		return s, nil
 	})
 }
@@ -73,7 +73,7 @@ func sweptGroup(name string, stats []remoting.ConsumeStats) SweptGroup {
 			g.Queues = append(g.Queues, one)
 		}
 	}
-	slices.SortFunc(g.Queues, func(x, y SweptQueue) int {
+	sorted.By(g.Queues, func(x, y SweptQueue) int {
 		return cmp.Or(cmp.Compare(x.Topic, y.Topic), cmp.Compare(x.QueueID, y.QueueID))
 	})
 	return g
@@ -115,7 +115,7 @@ func (c *Client) TopicRanges(ctx context.Context, t Target, topics []string) ([]
 			return nil
 		})
 	})
-	slices.SortFunc(out, func(x, y TopicRange) int {
+	sorted.By(out, func(x, y TopicRange) int {
 		return cmp.Or(cmp.Compare(x.Topic, y.Topic), compareBrokers(x.Broker, y.Broker))
 	})
 	return out, errs, nil
@@ -151,7 +151,7 @@ func (c *Client) Consumers(ctx context.Context, t Target, groups []string) ([]Co
 			return nil
 		})
 	})
-	slices.SortFunc(out, func(x, y ConsumerRow) int {
+	sorted.By(out, func(x, y ConsumerRow) int {
 		return cmp.Or(cmp.Compare(x.ClientID, y.ClientID), cmp.Compare(x.Group, y.Group), compareBrokers(x.Broker, y.Broker))
 	})
 	return out, errs, nil

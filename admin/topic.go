@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -130,7 +131,7 @@ func topicBroker(b Broker, t remoting.TopicConfig) TopicBroker {
 }
 
 func sortTopicBrokers(bs []TopicBroker) []TopicBroker {
-	slices.SortFunc(bs, func(a, b TopicBroker) int {
+	sorted.By(bs, func(a, b TopicBroker) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Broker, b.Broker), cmp.Compare(a.Addr, b.Addr))
 	})
 	return bs
@@ -219,7 +220,7 @@ func (c *Client) GetTopic(ctx context.Context, name string) (*TopicDetail, error
 	groups := map[string]bool{}
 	d.Errors = c.each(brokers, func(mu *sync.Mutex, b Broker) error { return c.describeOn(ctx, name, b, d, groups, mu) })
 	sortTopicBrokers(d.Brokers)
-	slices.SortFunc(d.Queues, func(a, b TopicQueue) int {
+	sorted.By(d.Queues, func(a, b TopicQueue) int {
 		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Broker, b.Broker), cmp.Compare(a.QueueID, b.QueueID))
 	})
 	d.Groups = slices.Sorted(maps.Keys(groups))

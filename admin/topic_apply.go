@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -194,7 +195,7 @@ func (c *Client) applyDelete(ctx context.Context, p *TopicPlan) *topicResult {
 		res.done = append(res.done, p.Changes[i])
 		return nil
 	})
-	slices.SortFunc(res.done, func(a, b Change) int { return cmp.Compare(a.Broker, b.Broker) })
+	sorted.By(res.done, func(a, b Change) int { return cmp.Compare(a.Broker, b.Broker) })
 	errs := c.deleteRoutes(ctx, p, failed)
 	if len(p.brokers) == 0 && len(errs) == 0 {
 		res.done = append(res.done, p.Changes...)

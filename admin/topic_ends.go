@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -70,7 +71,7 @@ func (c *Client) TopicEnds(ctx context.Context, o TopicEndsOptions) ([]TopicEnds
 		skipped = append(skipped, skip.list...)
 		return err
 	})
-	slices.SortFunc(out, func(a, b TopicEnds) int {
+	sorted.By(out, func(a, b TopicEnds) int {
 		return compareTexts([]string{a.Cluster, a.Name, a.Addr, a.Topic}, []string{b.Cluster, b.Name, b.Addr, b.Topic}, 0)
 	})
 	sortItems(skipped)

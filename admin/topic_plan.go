@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -341,7 +342,7 @@ func (c *Client) unread(ctx context.Context, topic string, brokers []Broker) (ou
 		}
 		return nil
 	})
-	slices.SortFunc(out, func(a, b UnreadGroup) int {
+	sorted.By(out, func(a, b UnreadGroup) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Broker, b.Broker), cmp.Compare(a.QueueID, b.QueueID))
 	})
 	slices.Sort(all)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mqx/client"
+	"mqx/internal/sorted"
 	"mqx/message"
 )
 
@@ -276,6 +277,6 @@ func joinTrace(rs []TraceRecord) []TraceRecord {
 			r.Time = b.Time.Add(*r.Cost)
 		}
 	}
-	slices.SortStableFunc(rs, func(a, b TraceRecord) int { return a.Time.Compare(b.Time) })
+	sorted.Stably(rs, func(a, b TraceRecord) int { return a.Time.Compare(b.Time) })
 	return rs
 }

@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,6 +9,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/render"
+	"mqx/internal/sorted"
 )
 
 func newNameserverAdminCmd(a *app) *cobra.Command {
@@ -158,7 +158,7 @@ func (o *nameserverGetOptions) ask(ctx context.Context, client *admin.Client) (a
 	for b, at := range brokers {
 		ans.rows = append(ans.rows, []any{b.Cluster, b.Name, b.ID, b.Addr, at, len(at) == answered})
 	}
-	slices.SortFunc(ans.rows, func(x, y []any) int {
+	sorted.By(ans.rows, func(x, y []any) int {
 		return strings.Compare(x[0].(string)+"\x00"+x[1].(string)+"\x00"+x[3].(string), y[0].(string)+"\x00"+y[1].(string)+"\x00"+y[3].(string))
 	})
 	return ans, nil

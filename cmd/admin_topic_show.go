@@ -11,6 +11,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/render"
+	"mqx/internal/sorted"
 )
 
 var topicRouteSchema = render.Schema{Kind: "TopicRouteList", Name: "broker", Fields: []render.Field{
@@ -117,7 +118,7 @@ func (r *topicRead) ask(ctx context.Context, client *admin.Client, show, topic s
 			}
 			ans.rows = append(ans.rows, row)
 		}
-		slices.SortFunc(ans.rows, func(x, y []any) int { return strings.Compare(x[2].(string), y[2].(string)) })
+		sorted.By(ans.rows, func(x, y []any) int { return strings.Compare(x[2].(string), y[2].(string)) })
 		return ans, nil
 	case show == "allocation":
 		queues, err := client.ReadQueues(ctx, topic)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/internal/render"
+	"mqx/internal/sorted"
 )
 
 type logsOptions struct {
@@ -234,7 +235,7 @@ func (l *logLines) errors(level string) (rows [][]any) {
 	for k, s := range merged {
 		list = append(list, row{k, s})
 	}
-	slices.SortFunc(list, func(a, b row) int {
+	sorted.By(list, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.level, b.level), cmp.Compare(a.text, b.text))
 	})
 	for _, r := range list {
@@ -275,7 +276,7 @@ func (l *logLines) slow(above time.Duration) (rows [][]any) {
 			list = append(list, r)
 		}
 	}
-	slices.SortFunc(list, func(a, b row) int {
+	sorted.By(list, func(a, b row) int {
 		return cmp.Or(cmp.Compare(b.total, a.total), cmp.Compare(a.text, b.text), cmp.Compare(a.stage, b.stage))
 	})
 	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

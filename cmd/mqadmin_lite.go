@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/fastjson"
+	"mqx/internal/sorted"
 	"mqx/remoting"
 )
 
@@ -237,8 +237,8 @@ func (a *app) mqadminLiteTotals(lite string, total, oldest int64, byCount, byTim
 	if err := a.printf("Total Lag Count: %d\nMin Unconsumed Timestamp: %s\n\n", total, when); err != nil || lite != "" {
 		return err
 	}
-	slices.SortFunc(byCount, func(x, y remoting.LiteLag) int { return cmp.Compare(y.LagCount, x.LagCount) })
-	slices.SortFunc(byTime, func(x, y remoting.LiteLag) int {
+	sorted.By(byCount, func(x, y remoting.LiteLag) int { return cmp.Compare(y.LagCount, x.LagCount) })
+	sorted.By(byTime, func(x, y remoting.LiteLag) int {
 		return cmp.Compare(x.EarliestUnconsumedTimestamp, y.EarliestUnconsumedTimestamp)
 	})
 	if err := a.mqadminLiteTop("------TopK by lag count-----\n", byCount); err != nil {

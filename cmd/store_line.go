@@ -5,10 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"net/netip"
-	"slices"
 	"unicode/utf8"
 
 	"mqx/internal/render"
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/store/inspect"
 )
@@ -143,7 +143,7 @@ func (l *recordLines) properties(props []byte) {
 		l.pairs = append(l.pairs, pair{name, value})
 		return true
 	})
-	slices.SortStableFunc(l.pairs, func(a, b pair) int { return bytes.Compare(a.name, b.name) })
+	sorted.Stably(l.pairs, func(a, b pair) int { return bytes.Compare(a.name, b.name) })
 	l.lines.BeginPairs()
 	for i, p := range l.pairs {
 		if i+1 < len(l.pairs) && bytes.Equal(p.name, l.pairs[i+1].name) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mqx/admin"
+	"mqx/internal/sorted"
 )
 
 var nameServerRules = []Rule{
@@ -113,7 +114,7 @@ func judgeExpiredRoutes(j *judgement) {
 }
 
 func sortedBySubject(list []Finding) []Finding {
-	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Subject, b.Subject) })
+	sorted.Stably(list, func(a, b Finding) int { return cmp.Compare(a.Subject, b.Subject) })
 	return list
 }
 

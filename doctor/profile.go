@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
+
+	"mqx/internal/sorted"
 )
 
 // Profiles are what one server told of itself (net/http/pprof). Err is why it did not.
@@ -76,7 +77,7 @@ func ParseGoroutines(text string) ([]Stack, error) {
 			out = append(out, Stack{n, frames})
 		}
 	})
-	slices.SortStableFunc(out, func(a, b Stack) int { return cmp.Compare(b.Count, a.Count) })
+	sorted.Stably(out, func(a, b Stack) int { return cmp.Compare(b.Count, a.Count) })
 	return out, nil
 }
 
@@ -101,7 +102,7 @@ func ParseHeap(text string) (*Heap, error) {
 		h.InUse += s.Bytes
 		h.Sites = append(h.Sites, s)
 	})
-	slices.SortStableFunc(h.Sites, func(a, b Site) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	sorted.Stably(h.Sites, func(a, b Site) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return h, nil
 }
 
@@ -179,7 +180,7 @@ func topSites(before, now *Heap) string {
 	for name := range by {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), cmp.Compare(a, b)) })
+	sorted.By(names, func(a, b string) int { return cmp.Or(cmp.Compare(by[b], by[a]), cmp.Compare(a, b)) })
 	var parts []string
 	for _, name := range names[:min(topMany, len(names))] {
 		if by[name] > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mqx/admin"
+	"mqx/internal/sorted"
 )
 
 // Scope is what a rule looks at.
@@ -123,7 +124,7 @@ func Rules() []Rule { return slices.Clone(rules) }
 // what is right.
 func Sort(list []Finding) {
 	order := []Verdict{Found, Unknown, OK}
-	slices.SortStableFunc(list, func(a, b Finding) int {
+	sorted.Stably(list, func(a, b Finding) int {
 		if d := cmp.Compare(slices.Index(order, a.Verdict), slices.Index(order, b.Verdict)); d != 0 || a.Verdict != Found {
 			return d
 		}

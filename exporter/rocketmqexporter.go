@@ -3,12 +3,12 @@ package exporter
 import (
 	"cmp"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"mqx/admin"
 	"mqx/internal/metrics"
+	"mqx/internal/sorted"
 )
 
 // helpOld is the help of the series of rocketmq-exporter, which has none: where they come
@@ -201,7 +201,7 @@ func (g *oldGroup) write(s *metrics.Scrape, name string) {
 	for _, m := range g.members {
 		members = append(members, m)
 	}
-	slices.SortFunc(members, func(a, b admin.LagMember) int { return cmp.Compare(a.ClientID, b.ClientID) })
+	sorted.By(members, func(a, b admin.LagMember) int { return cmp.Compare(a.ClientID, b.ClientID) })
 	var addrs, ids []string
 	for i := range members {
 		m := &members[i]

@@ -2,13 +2,13 @@ package exporter
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"mqx/admin"
 	"mqx/internal/metrics"
+	"mqx/internal/sorted"
 )
 
 // seen is a broker as a scrape sees it.
@@ -33,7 +33,7 @@ func (e *Exporter) Metrics(s *metrics.Scrape) {
 		brokers = append(brokers, seen{b, st.primary, !st.gone.IsZero(), st.err, st.busy, st.asked, st.figures})
 	}
 	e.mu.Unlock()
-	slices.SortFunc(brokers, func(a, b seen) int {
+	sorted.By(brokers, func(a, b seen) int {
 		return cmp.Or(cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.name, b.name), cmp.Compare(a.id, b.id), cmp.Compare(a.addr, b.addr))
 	})
 	s.Common()

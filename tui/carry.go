@@ -3,6 +3,8 @@ package tui
 import (
 	"slices"
 	"time"
+
+	"mqx/internal/sorted"
 )
 
 // carry puts what brokers said before that do not answer now into a snapshot: the rows
@@ -72,7 +74,7 @@ func (h *History) carryGroups(s *Snapshot, missing []string) {
 		}
 		s.Groups[k].keep(kept)
 	}
-	slices.SortFunc(s.Groups, func(a, b Group) int { return compareText(a.Name, b.Name) })
+	sorted.By(s.Groups, func(a, b Group) int { return compareText(a.Name, b.Name) })
 }
 
 // keep adds queues whose broker is silent, those that are not there already.
@@ -83,7 +85,7 @@ func (g *Group) keep(old []Queue) {
 			g.Queues = append(g.Queues, old[i])
 		}
 	}
-	slices.SortFunc(g.Queues, func(a, b Queue) int { return a.compare(&b) })
+	sorted.By(g.Queues, func(a, b Queue) int { return a.compare(&b) })
 	g.Stale = true
 	g.sum(g.At)
 }

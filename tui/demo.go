@@ -4,8 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"time"
+
+	"mqx/internal/sorted"
 )
 
 // Demo is a cluster that is not there: figures that move by the clock, the same at the
@@ -42,7 +43,7 @@ func (d *Demo) Read(_ context.Context, want Want) (*Snapshot, error) {
 	for i := range d.Many {
 		d.group(s, t, demoGroup{fmt.Sprintf("group-%03d", i), fmt.Sprintf("TOPIC_%03d", i), float64(10 + i%7), float64(10 + i%7), float64(i % 11), 1})
 	}
-	slices.SortFunc(s.Groups, func(a, b Group) int { return compareText(a.Name, b.Name) })
+	sorted.By(s.Groups, func(a, b Group) int { return compareText(a.Name, b.Name) })
 	s.Topics = append(s.Topics, Topic{Name: "AUDIT_LOG", Kind: "normal", Brokers: 1, Queues: 4})
 	if want.Clients {
 		s.Clients, s.ClientsOf = d.clients(now), len(s.Groups)
@@ -116,7 +117,7 @@ func (d *Demo) group(s *Snapshot, t float64, o demoGroup) {
 		}
 		g.Queues = append(g.Queues, one)
 	}
-	slices.SortFunc(g.Queues, func(a, b Queue) int { return a.compare(&b) })
+	sorted.By(g.Queues, func(a, b Queue) int { return a.compare(&b) })
 	g.sum(s.At)
 	s.Groups = append(s.Groups, g)
 	if s.topic(o.topic) == nil {

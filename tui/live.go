@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mqx/admin"
+	"mqx/internal/sorted"
 )
 
 // Live reads a cluster through the management library. It is not safe to share.
@@ -212,10 +213,10 @@ func groupsOf(sweeps []admin.Sweep, now time.Time) []Group {
 	}
 	for i := range out {
 		g := &out[i]
-		slices.SortFunc(g.Queues, func(a, b Queue) int { return a.compare(&b) })
+		sorted.By(g.Queues, func(a, b Queue) int { return a.compare(&b) })
 		g.sum(now)
 	}
-	slices.SortFunc(out, func(a, b Group) int { return compareText(a.Name, b.Name) })
+	sorted.By(out, func(a, b Group) int { return compareText(a.Name, b.Name) })
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mqx/admin"
+	"mqx/internal/sorted"
 )
 
 // detail is what costs requests by the group: its members, and how old and how safe its
@@ -70,7 +71,7 @@ func (l *Live) turn(names []string, want Want, places int, at func(string) time.
 	places = max(1, places)
 	oldest := func(list []string) []string {
 		list = slices.Clone(list)
-		slices.SortStableFunc(list, func(a, b string) int { return at(a).Compare(at(b)) })
+		sorted.Stably(list, func(a, b string) int { return at(a).Compare(at(b)) })
 		return list
 	}
 	var out []string
@@ -170,7 +171,7 @@ func (d *detail) put(g *Group) {
 			g.Queues = append(g.Queues, *q)
 		}
 	}
-	slices.SortFunc(g.Queues, func(a, b Queue) int { return a.compare(&b) })
+	sorted.By(g.Queues, func(a, b Queue) int { return a.compare(&b) })
 	at0 := g.At
 	g.sum(at0)
 	if g.Lag.OK && g.Lag.V == 0 {

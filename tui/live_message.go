@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mqx/admin"
+	"mqx/internal/sorted"
 )
 
 // maxBody is how much of a body is kept for the screen.
@@ -43,7 +44,7 @@ func (l *Live) Message(ctx context.Context, ref MessageRef) (*Message, error) {
 			out.Properties = append(out.Properties, [2]string{k, v})
 		}
 	}
-	slices.SortFunc(out.Properties, func(a, b [2]string) int { return compareText(a[0], b[0]) })
+	sorted.By(out.Properties, func(a, b [2]string) int { return compareText(a[0], b[0]) })
 	if l.Redact {
 		out.hide()
 	}

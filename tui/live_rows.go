@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mqx/admin"
+	"mqx/internal/sorted"
 )
 
 // stored is what the queues of a topic hold.
@@ -24,7 +25,7 @@ func (l *Live) readTopics(ctx context.Context, s *Snapshot, want Want, brokers i
 			names = append(names, l.topics[i].Name)
 		}
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return l.stored[a].at.Compare(l.stored[b].at) })
+	sorted.Stably(names, func(a, b string) int { return l.stored[a].at.Compare(l.stored[b].at) })
 	if n := max(1, maxDetail/brokers); len(names) > n && !want.All {
 		names = names[:n]
 	}

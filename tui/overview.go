@@ -3,10 +3,10 @@ package tui
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"mqx/internal/render"
+	"mqx/internal/sorted"
 )
 
 // alarm is something that somebody should look at.
@@ -52,7 +52,7 @@ func (f *frame) alarms() []alarm {
 			out = append(out, alarm{render.Bad, fmt.Sprintf("%s of group %s were deleted before it had read them", count(Known(g.Lost)), g.Name)})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b alarm) int { return cmp.Compare(rank(a.tone), rank(b.tone)) })
+	sorted.Stably(out, func(a, b alarm) int { return cmp.Compare(rank(a.tone), rank(b.tone)) })
 	return out
 }
 

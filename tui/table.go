@@ -8,6 +8,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"mqx/internal/render"
+	"mqx/internal/sorted"
 )
 
 // column is a column of a view. Those of the largest drop go first where there is no room.
@@ -101,7 +102,7 @@ func (g *grid) arrange(filter string, o order) {
 		g.empty = "nothing matches " + filter
 	}
 	by := g.sorted(o)
-	slices.SortStableFunc(g.rows, func(a, b row) int {
+	sorted.Stably(g.rows, func(a, b row) int {
 		d := a.cells[by].less(b.cells[by])
 		if o.down {
 			d = -d

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"mqx/internal/sorted"
 )
 
 // afterSeal drives the phases from SEALED on. A late append to a sealed queue takes the
@@ -186,7 +188,7 @@ func (s *State) unread(p *Part, ob *Observation, broker string, from int32, ends
 	if n := p.inFlight(ob, broker, len(out) == 0); n > 0 {
 		out = append(out, Gate{Topic: p.Topic, Broker: broker, What: "in flight", Count: n})
 	}
-	slices.SortStableFunc(out, func(a, b Gate) int { return cmp.Compare(b.Count, a.Count) })
+	sorted.Stably(out, func(a, b Gate) int { return cmp.Compare(b.Count, a.Count) })
 	return out
 }
 
@@ -314,7 +316,7 @@ func (s *State) deadLetters(ob *Observation) (out []Gate) {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Gate) int { return cmp.Compare(a.Topic, b.Topic) })
+	sorted.By(out, func(a, b Gate) int { return cmp.Compare(a.Topic, b.Topic) })
 	return out
 }
 

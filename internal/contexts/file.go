@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"mqx/internal/sorted"
 	"mqx/internal/userfile"
 )
 
@@ -231,7 +232,7 @@ func (f *File) Put(c Context) {
 		return
 	}
 	f.Contexts = append(f.Contexts, c)
-	slices.SortFunc(f.Contexts, func(a, b Context) int { return strings.Compare(a.Name, b.Name) })
+	sorted.By(f.Contexts, func(a, b Context) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // Remove takes a context out; it reports whether it was there.

@@ -2,9 +2,10 @@ package hostinfo
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/prometheus/procfs"
+
+	"mqx/internal/sorted"
 )
 
 // maxProcesses bounds how many processes Find reads whole.
@@ -21,7 +22,7 @@ func (r *Reader) Find(want func(command []string) bool) ([]*Process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot list processes: %w", err)
 	}
-	slices.SortFunc(all, func(a, b procfs.Proc) int { return a.PID - b.PID })
+	sorted.By(all, func(a, b procfs.Proc) int { return a.PID - b.PID })
 	var out []*Process
 	for _, p := range all {
 		args, err := p.CmdLine()

@@ -8,13 +8,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
 	"github.com/prometheus/procfs/blockdevice"
+
+	"mqx/internal/sorted"
 )
 
 func newReader(root string) *Reader {
@@ -121,7 +122,7 @@ func (r *Reader) readDevices(s *Sample, _ procfs.FS) error {
 			Busy: time.Duration(d.IOsTotalTicks) * time.Millisecond, Rotational: r.rotational(d.DeviceName),
 		})
 	}
-	slices.SortFunc(s.Devices, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
+	sorted.By(s.Devices, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
 }
 
@@ -146,7 +147,7 @@ func readNetwork(s *Sample, proc procfs.FS) error {
 			ReceivedErrors: int64(d.RxErrors), SentErrors: int64(d.TxErrors),
 		})
 	}
-	slices.SortFunc(s.Interfaces, func(a, b Interface) int { return cmp.Compare(a.Name, b.Name) })
+	sorted.By(s.Interfaces, func(a, b Interface) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"mqx/internal/meter"
+	"mqx/internal/sorted"
 )
 
 // Source writes its series at a scrape. It is called from one goroutine at a time and
@@ -70,7 +71,7 @@ func (s *Scrape) Labels(pairs ...string) Labels {
 		own = append(own, dto.LabelPair{Name: s.name(pairs[i]), Value: &value})
 		out = append(out, &own[len(own)-1])
 	}
-	slices.SortStableFunc(out, func(a, b *dto.LabelPair) int { return cmp.Compare(*a.Name, *b.Name) })
+	sorted.Stably(out, func(a, b *dto.LabelPair) int { return cmp.Compare(*a.Name, *b.Name) })
 	return out
 }
 

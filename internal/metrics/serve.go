@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+
+	"mqx/internal/sorted"
 )
 
 // gatherer asks the sources, one scrape at a time.
@@ -39,7 +40,7 @@ func (g *gatherer) Gather() ([]*dto.MetricFamily, error) {
 	out := s.sorted()
 	own, err := g.process.Gather()
 	out = append(out, own...)
-	slices.SortFunc(out, func(a, b *dto.MetricFamily) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	sorted.By(out, func(a, b *dto.MetricFamily) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	return out, err
 }
 

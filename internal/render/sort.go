@@ -2,9 +2,10 @@ package render
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
+
+	"mqx/internal/sorted"
 )
 
 // sortRows orders the rows by Options.Sort: the largest number, time and size
@@ -13,7 +14,7 @@ import (
 func (w *Writer) sortRows() {
 	name, back := strings.CutPrefix(w.o.Sort, "-")
 	i := w.schema.index(name)
-	slices.SortStableFunc(w.rows, func(a, b []any) int {
+	sorted.Stably(w.rows, func(a, b []any) int {
 		x, y := a[i], b[i]
 		if x == nil || y == nil {
 			return cmp.Compare(boolInt(x == nil), boolInt(y == nil))

@@ -10,6 +10,8 @@ import (
 	"io"
 	"slices"
 	"sync"
+
+	"mqx/internal/sorted"
 )
 
 // Journal remembers what was sent and what was answered. It is safe to share.
@@ -249,7 +251,7 @@ func (j *Journal) disordered(found []*Record) []error {
 		}
 	}
 	for k, recs := range byQueue {
-		slices.SortFunc(recs, func(a, b *Record) int { return cmp.Compare(a.QueueOffset, b.QueueOffset) })
+		sorted.By(recs, func(a, b *Record) int { return cmp.Compare(a.QueueOffset, b.QueueOffset) })
 		latest := &Send{}
 		for _, r := range recs {
 			id, _ := bodyID(r.Body)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mqx/internal/clock"
+	"mqx/internal/sorted"
 	"mqx/internal/vfs"
 )
 
@@ -193,7 +194,7 @@ func (d *Dir) list(dir string) (numbered []File, others []string, misfits []File
 			numbered = append(numbered, File{Path: path, Start: start, Size: st.Size(), ModTime: st.ModTime()})
 		}
 	}
-	slices.SortFunc(numbered, func(a, b File) int { return cmp.Compare(a.Start, b.Start) })
+	sorted.By(numbered, func(a, b File) int { return cmp.Compare(a.Start, b.Start) })
 	return numbered, others, misfits, nil
 }
 

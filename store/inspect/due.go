@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"strconv"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/store/timer"
 )
@@ -55,7 +55,7 @@ func (d *Dir) Dues(ctx context.Context) ([]Due, error) {
 	if out, err = d.levelDues(ctx, out); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(out, func(a, b Due) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Phys, b.Phys)) })
+	sorted.Stably(out, func(a, b Due) int { return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Phys, b.Phys)) })
 	return out, nil
 }
 

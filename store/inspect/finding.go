@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"mqx/internal/sorted"
 )
 
 // FindingKind names what is wrong.
@@ -125,7 +127,7 @@ func (s *findings) sorted() ([]*Finding, int) {
 		}
 		return 1
 	}
-	slices.SortStableFunc(s.mu.list, func(a, b *Finding) int {
+	sorted.Stably(s.mu.list, func(a, b *Finding) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Kind, b.Kind))
 	})
 	return s.mu.list, s.mu.total

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/internal/vfs"
 	"mqx/message"
 	"mqx/store"
@@ -158,7 +158,7 @@ func (d *Dir) infoTopics(ctx context.Context, i *Info) (hint int64, err error) {
 	for _, t := range topics {
 		i.Topics = append(i.Topics, *t)
 	}
-	slices.SortFunc(i.Topics, func(a, b TopicInfo) int { return cmp.Compare(a.Topic, b.Topic) })
+	sorted.By(i.Topics, func(a, b TopicInfo) int { return cmp.Compare(a.Topic, b.Topic) })
 	return hint, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"mqx/internal/sorted"
 	"mqx/internal/vfs"
 	"mqx/message"
 )
@@ -40,7 +41,7 @@ func (d *Dir) openLog() (*Log, error) {
 		l.others = append(l.others, others...)
 		l.misfits = append(l.misfits, misfits...)
 	}
-	slices.SortStableFunc(l.files, func(a, b File) int { return cmp.Compare(a.Start, b.Start) })
+	sorted.Stably(l.files, func(a, b File) int { return cmp.Compare(a.Start, b.Start) })
 	l.files = bounded(l.files, commonSize(l.files))
 	return l, nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/store"
 	"mqx/store/consumequeue"
@@ -331,7 +332,7 @@ func (b *planner) lostOf(x *logBreak) []stepLost {
 		out = append(out, stepLost{l.key.Topic, l.key.ID, l.key.Batch, l.offset, l.count, l.phys, l.size})
 	}
 	byKind := slices.Clone(x.lost)
-	slices.SortStableFunc(byKind, func(p, q lostRecord) int { // a record that light queues list too keeps its own queue
+	sorted.Stably(byKind, func(p, q lostRecord) int { // a record that light queues list too keeps its own queue
 		return cmp.Compare(lightLast(p), lightLast(q))
 	})
 	for _, l := range byKind {
@@ -342,7 +343,7 @@ func (b *planner) lostOf(x *logBreak) []stepLost {
 			add(l)
 		}
 	}
-	slices.SortFunc(out, func(p, q stepLost) int { return cmp.Compare(p.Phys, q.Phys) })
+	sorted.By(out, func(p, q stepLost) int { return cmp.Compare(p.Phys, q.Phys) })
 	return out
 }
 
@@ -488,7 +489,7 @@ func (b *planner) planIsOver() {
 		// What looks lost may be in a file of another name: first everything goes to its place, then it is looked at again.
 		b.plan.Steps = slices.DeleteFunc(b.plan.Steps, func(s *Step) bool { return s.Kind != StepRename && s.Kind != StepMoveAway })
 	}
-	slices.SortStableFunc(b.plan.Steps, func(x, y *Step) int {
+	sorted.Stably(b.plan.Steps, func(x, y *Step) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(stepOrder, x.Kind), slices.Index(stepOrder, y.Kind)),
 			cmp.Compare(x.From, y.From), cmp.Compare(x.File, y.File),

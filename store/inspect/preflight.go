@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"mqx/internal/sorted"
 )
 
 // Target is a broker that is to open a store directory.
@@ -67,7 +69,7 @@ func Preflight(ctx context.Context, d *Dir, o PreflightOptions) ([]*Issue, error
 			return nil, fmt.Errorf("cannot check %q for %s: %w", d.root, o.Target, err)
 		}
 	}
-	slices.SortStableFunc(p.list, func(a, b *Issue) int {
+	sorted.Stably(p.list, func(a, b *Issue) int {
 		return cmp.Compare(slices.Index(riskOrder, a.Risk), slices.Index(riskOrder, b.Risk))
 	})
 	return p.list, nil

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
-	"slices"
 	"strconv"
 
+	"mqx/internal/sorted"
 	"mqx/internal/vfs"
 	"mqx/message"
 	"mqx/store/consumequeue"
@@ -104,7 +104,7 @@ func (d *Dir) Queues() ([]QueueKey, error) {
 			out = append(out, k)
 		}
 	}
-	slices.SortFunc(out, func(a, b QueueKey) int {
+	sorted.By(out, func(a, b QueueKey) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.ID, b.ID), boolCompare(a.Batch, b.Batch))
 	})
 	return out, nil

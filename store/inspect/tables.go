@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mqx/internal/sorted"
 )
 
 // TopicConfig is a topic's entry in topics.json.
@@ -94,7 +96,7 @@ func (d *Dir) Offsets() ([]GroupOffset, error) {
 			files = append(files, c)
 		}
 	}
-	slices.SortStableFunc(files, func(a, b *JSONCopy) int { return a.ModTime.Compare(b.ModTime) })
+	sorted.Stably(files, func(a, b *JSONCopy) int { return a.ModTime.Compare(b.ModTime) })
 	type place struct {
 		group, topic string
 		queue        int32
@@ -118,7 +120,7 @@ func (d *Dir) Offsets() ([]GroupOffset, error) {
 	for p, off := range all {
 		out = append(out, GroupOffset{p.group, p.topic, p.queue, off})
 	}
-	slices.SortFunc(out, func(a, b GroupOffset) int {
+	sorted.By(out, func(a, b GroupOffset) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Queue, b.Queue))
 	})
 	return out, nil
@@ -142,7 +144,7 @@ func (d *Dir) DelayOffsets() ([]DelayOffset, error) {
 			out = append(out, DelayOffset{int32(n), number(off)})
 		}
 	}
-	slices.SortFunc(out, func(a, b DelayOffset) int { return cmp.Compare(a.Level, b.Level) })
+	sorted.By(out, func(a, b DelayOffset) int { return cmp.Compare(a.Level, b.Level) })
 	return out, nil
 }
 

@@ -3,11 +3,11 @@ package inspect
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"mqx/internal/sorted"
 	"mqx/store"
 )
 
@@ -88,7 +88,7 @@ func (t *delayTable) settle() {
 			for _, u := range list {
 				u.q.mu.bad = append(u.q.mu.bad, span{u.n, u.n + 1})
 				u.q.mu.badAt = fmt.Sprintf("it says a delay of %d ms, level %d has %d", ms, level, t.of(level))
-				slices.SortFunc(u.q.mu.bad, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+				sorted.By(u.q.mu.bad, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/store/commitlog"
 )
@@ -709,6 +710,6 @@ func affectedSpans(spans map[QueueKey][]span) []Affected {
 			out = append(out, Affected{k.Topic, k.ID, s.from, s.to, s.to - s.from})
 		}
 	}
-	slices.SortFunc(out, compareAffected)
+	sorted.By(out, compareAffected)
 	return out[:min(len(out), maxAffected)]
 }
