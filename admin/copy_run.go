@@ -63,14 +63,14 @@ func (c *copier) run(ctx context.Context, source copySource) (unreadable int, er
 		wg.Go(func() { c.lane(work, stop, lanes[i]) })
 	}
 	var taken int64
-	pace := newPace(c.spec.Rate)
+	pace := NewPace(c.spec.Rate)
 	err = source(work, func(it copyItem) error {
 		wanted := c.wants(it.m)
 		if wanted {
 			if c.spec.Limit > 0 && taken >= c.spec.Limit {
 				return client.ErrStop
 			}
-			if !pace.wait(work) {
+			if !pace.Wait(work) {
 				return work.Err()
 			}
 			taken++
@@ -252,22 +252,23 @@ func (p *copyProgress) firstStored() int64 {
 	return p.mu.state.FirstStored
 }
 
-// pace holds calls to a rate.
-type pace struct {
+// Pace holds calls to a rate. It belongs to one goroutine.
+type Pace struct {
 	every time.Duration // 0: no bound
 	next  time.Time
 }
 
-func newPace(perSecond float64) *pace {
-	p := &pace{}
+// NewPace holds to so many calls a second; 0 is no bound.
+func NewPace(perSecond float64) *Pace {
+	p := &Pace{}
 	if perSecond > 0 {
 		p.every = time.Duration(float64(time.Second) / perSecond)
 	}
 	return p
 }
 
-// wait waits for the next turn; false when ctx ended first. Time that was not used is not saved up.
-func (p *pace) wait(ctx context.Context) bool {
+// Wait waits for the next turn; false when ctx ended first. Time that was not used is not saved up.
+func (p *Pace) Wait(ctx context.Context) bool {
 	if p.every == 0 {
 		return ctx.Err() == nil
 	}

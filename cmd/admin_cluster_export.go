@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,33 +20,40 @@ type clusterExportOptions struct {
 	show   string
 }
 
+var exportShows = []string{"configs", "metrics", "metadata"}
+
 func newClusterExportCmd(a *app) *cobra.Command {
 	o := &clusterExportOptions{}
 	c := &cobra.Command{
 		Use:   "export CLUSTER",
-		Short: "Write the settings or the figures of a cluster as the JSON document of Apache's tool",
-		Long: `The document is that of exportConfigs (--show configs) or exportMetrics (--show metrics)
-of Apache's mqadmin, member for member. Brokers that did not answer are left out of it and
-named, and the exit code is 3.`,
+		Short: "Write the settings, the figures, or the topics and groups of a cluster as the JSON document of Apache's tool",
+		Long: `The document is that of exportConfigs (--show configs), exportMetrics (--show metrics) or
+exportMetadata (--show metadata) of Apache's mqadmin, member for member. Brokers that did
+not answer are left out of it and named, and the exit code is 3. The last one is what mqx
+admin cluster import takes; where brokers differ the greater numbers of queues are written.`,
 		Example: `  mqx admin cluster export DefaultCluster --show configs -O configs.json
-  mqx admin cluster export DefaultCluster --show metrics | jq .totalData`,
+  mqx admin cluster export DefaultCluster --show metrics | jq .totalData
+  mqx admin cluster export DefaultCluster --show metadata -O metadata.json`,
 		Args: exactArgs("CLUSTER"),
 		RunE: func(c *cobra.Command, args []string) error { return a.runClusterExport(c, o, args[0]) },
 	}
 	grouped(c, groupTarget, func(f *pflag.FlagSet) { o.target.add(f) })
 	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringVar(&o.show, "show", "configs", "what to write: configs or metrics")
+		f.StringVar(&o.show, "show", "configs", "what to write: configs, metrics or metadata")
 	})
 	grouped(c, groupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.file, "output-file", "O", "", "write the document to this file")
 	})
-	completeFlag(c, "show", cobra.FixedCompletions([]string{"configs", "metrics"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(c, "show", cobra.FixedCompletions(exportShows, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
 func (a *app) runClusterExport(c *cobra.Command, o *clusterExportOptions, cluster string) error {
-	if o.show != "configs" && o.show != "metrics" {
-		return notOneOf("--show", o.show, "configs", "metrics")
+	if !slices.Contains(exportShows, o.show) {
+		return notOneOf("--show", o.show, exportShows...)
+	}
+	if o.show == "metadata" {
+		return a.exportMetadata(c, &o.target, o.file, admin.Target{Cluster: cluster}, admin.ExportOptions{Topics: true, Groups: true})
 	}
 	client, err := a.adminClient(c.Context(), &o.target)
 	if err != nil {

@@ -53,10 +53,17 @@ func (o *copyOptions) check(c *cobra.Command) error {
 	if c.Flags().Changed("limit") && o.limit < 1 {
 		return usagef("cannot use --limit %d: it must be at least 1", o.limit).try("no --limit: all messages")
 	}
-	if c.Flags().Changed("rate") && (o.rate <= 0 || o.rate > 1e9) {
-		return usagef("cannot use --rate %v: it is a number of messages a second", o.rate).try("--rate 1000")
+	if err := checkRate(c, o.rate); err != nil {
+		return err
 	}
 	return o.sel.check(c)
+}
+
+func checkRate(c *cobra.Command, rate float64) error {
+	if c.Flags().Changed("rate") && (rate <= 0 || rate > 1e9) {
+		return usagef("cannot use --rate %v: it is a number of messages a second", rate).try("--rate 1000")
+	}
+	return nil
 }
 
 func newMessageCopyCmd(a *app) *cobra.Command {

@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"mqx/admin"
 	"mqx/client"
-	"mqx/filter"
 	"mqx/internal/render"
 	"mqx/message"
 )
@@ -30,17 +29,13 @@ var messageExportSchema = render.Schema{Kind: "MessageExport", Name: "topic", Fi
 
 // messageExportOptions are the flags of mqx admin message export.
 type messageExportOptions struct {
-	target  targetFlags
-	form    outputFlags // how the counts are printed; file is that of the messages
-	brokers []string
-	queue   int32
-	start   string
-	end     string
-	tag     string
-	where   string
-	redact  bool
-
-	filter *filter.Expression // of where; nil without one
+	target targetFlags
+	form   outputFlags // how the counts are printed; file is that of the messages
+	sel    messageSelection
+	key    string
+	limit  int64
+	rate   float64
+	redact bool
 }
 
 func newMessageExportCmd(a *app) *cobra.Command {
@@ -62,19 +57,13 @@ Brokers that do not answer and records that cannot be read end in exit code 3, o
 		ValidArgsFunction: completeTopics(a, &o.target),
 		RunE:              func(c *cobra.Command, args []string) error { return runMessageExport(a, c, o, args[0]) },
 	}
-	grouped(c, groupTarget, func(f *pflag.FlagSet) {
-		o.target.add(f)
-		f.StringArrayVarP(&o.brokers, "broker", "b", nil, "read from this broker only; may be repeated")
-		f.Int32VarP(&o.queue, "queue", "q", 0, "read this queue only")
-	})
+	grouped(c, groupTarget, func(f *pflag.FlagSet) { o.target.add(f) })
+	o.sel.add(c)
 	grouped(c, groupRange, func(f *pflag.FlagSet) {
-		f.StringVar(&o.start, "start", "start", "first message: start, end, an offset, or @TIME")
-		f.StringVar(&o.end, "end", "", "message to stop before: end, an offset, or @TIME (default: where each queue ends now)")
+		f.Int64Var(&o.limit, "limit", 0, "write at most this many messages")
+		f.Float64Var(&o.rate, "rate", 0, "read at most this many messages a second (default: as fast as it goes)")
 	})
-	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringVar(&o.tag, "tag", "", "only messages with this tag; a || b for one of several")
-		f.StringVar(&o.where, "where", "", "only messages that fulfil this SQL92 expression over their properties")
-	})
+	grouped(c, groupFilter, func(f *pflag.FlagSet) { f.StringVar(&o.key, "key", "", "only messages with this key") })
 	grouped(c, groupOutput, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.form.form, "output", "o", "table", "form of the counts: table, wide, json, ndjson, yaml, csv, name, template=TEXT; help lists the fields")
 		f.StringVarP(&o.form.file, "output-file", "O", "", "write the messages to this file, which is there when it is whole")
@@ -86,12 +75,8 @@ Brokers that do not answer and records that cannot be read end in exit code 3, o
 }
 
 func runMessageExport(a *app, c *cobra.Command, o *messageExportOptions, topic string) error {
-	var err error
-	if o.filter, err = compileWhere(o.where); err != nil {
+	if err := o.check(c); err != nil {
 		return err
-	}
-	if c.Flags().Changed("queue") && o.queue < 0 {
-		return usagef("cannot use --queue %d: it must not be negative", o.queue).try("no --queue: all queues")
 	}
 	toFile := o.form.file != "" && o.form.file != "-"
 	counts := o.form
@@ -122,7 +107,7 @@ func runMessageExport(a *app, c *cobra.Command, o *messageExportOptions, topic s
 	if err != nil {
 		return err
 	}
-	x := &messageExport{o: o, tags: filter.SplitTags(o.tag), out: bufio.NewWriterSize(out, messageExportChunk)}
+	x := &messageExport{o: o, pace: admin.NewPace(o.rate), out: bufio.NewWriterSize(out, messageExportChunk)}
 	unreadable, err := x.run(ctx, r)
 	if err = finish(err); err != nil {
 		return a.withTimeout(ctx, err)
@@ -130,31 +115,25 @@ func runMessageExport(a *app, c *cobra.Command, o *messageExportOptions, topic s
 	return x.finished(a, w, topic, toFile, unreadable, missing)
 }
 
+func (o *messageExportOptions) check(c *cobra.Command) error {
+	if c.Flags().Changed("limit") && o.limit < 1 {
+		return usagef("cannot use --limit %d: it must be at least 1", o.limit).try("no --limit: all messages")
+	}
+	if err := checkRate(c, o.rate); err != nil {
+		return err
+	}
+	return o.sel.check(c)
+}
+
 // reader is what is read.
 func (o *messageExportOptions) reader(a *app, c *cobra.Command, topic string, missing *problems) (client.ReaderConfig, error) {
-	now := time.Now()
-	start, err := parsePosition(o.start, now)
-	if err != nil {
-		return client.ReaderConfig{}, err
-	}
 	cfg, err := a.clientConfig(c.Context(), &o.target)
 	if err != nil {
 		return client.ReaderConfig{}, err
 	}
-	rc := client.ReaderConfig{
-		Config: cfg, Topic: topic, Brokers: o.brokers, Queue: o.queue, HasQueue: c.Flags().Changed("queue"), Start: start, Ordered: true,
-		Missing: a.collectMissing(missing),
-	}
-	end := "where it ends now"
-	if o.end != "" {
-		p, err := parsePosition(o.end, now)
-		if err != nil {
-			return client.ReaderConfig{}, err
-		}
-		rc.End, end = &p, showPosition(p)
-	}
-	a.note("topic %s from %s to %s", topic, showPosition(start), end)
-	return rc, nil
+	rc, err := o.sel.reads(a, topic)
+	rc.Config, rc.Missing = cfg, a.collectMissing(missing)
+	return rc, err
 }
 
 // messageExportChunk of lines is written at once.
@@ -163,7 +142,7 @@ const messageExportChunk = 256 << 10
 // messageExport writes messages and counts them.
 type messageExport struct {
 	o                    *messageExportOptions
-	tags                 []string
+	pace                 *admin.Pace
 	out                  *bufio.Writer
 	line                 []byte
 	read, written, bytes int64
@@ -171,7 +150,12 @@ type messageExport struct {
 
 // run writes what is wanted, and returns how many records could not be read.
 func (x *messageExport) run(ctx context.Context, r *client.Reader) (unreadable int, err error) {
-	err = r.Read(ctx, x.take)
+	err = r.Read(ctx, func(m *client.Received) error {
+		if !x.pace.Wait(ctx) {
+			return ctx.Err()
+		}
+		return x.take(m)
+	})
 	if broken, ok := errors.AsType[*client.BrokenError](err); ok {
 		unreadable, err = broken.Count, nil
 	}
@@ -200,15 +184,14 @@ func (x *messageExport) take(m *client.Received) error {
 	}
 	x.written++
 	x.bytes += int64(n)
+	if err == nil && x.written == x.o.limit {
+		return client.ErrStop
+	}
 	return err
 }
 
-// wanted decides here and not at the broker, so that what was not wanted is counted.
 func (x *messageExport) wanted(m *message.Message) bool {
-	if !filter.IsAllTags(x.o.tag) && !slices.Contains(x.tags, m.Tags()) {
-		return false
-	}
-	return x.o.filter == nil || x.o.filter.MatchMap(m.Properties)
+	return x.o.sel.wants(m) && (x.o.key == "" || slices.Contains(m.Keys(), x.o.key))
 }
 
 func (x *messageExport) finished(a *app, w *render.Writer, topic string, toFile bool, unreadable int, missing problems) error {

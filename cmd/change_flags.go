@@ -2,17 +2,13 @@ package cmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"mqx/admin"
-	"mqx/internal/userfile"
 )
 
 // changeFlags are the flags of commands that change something: on which servers, how
@@ -95,26 +91,6 @@ func readAttributes(list []string) (map[string]string, error) {
 
 // maxImport bounds a file of topics and groups.
 const maxImport = 64 << 20
-
-// readInput reads a file that a person gave; "-" is stdin. what names it, and try says
-// where one comes from.
-func (a *app) readInput(path, what, try string, limit int64) ([]byte, error) {
-	if path == "-" {
-		data, err := io.ReadAll(io.LimitReader(a.In, limit+1))
-		if err != nil {
-			return nil, fmt.Errorf("cannot read stdin: %w", err)
-		}
-		if int64(len(data)) > limit {
-			return nil, usagef("cannot read stdin: it is longer than %d bytes", limit)
-		}
-		return data, nil
-	}
-	data, err := userfile.Read(path, limit)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("cannot open %s %q: it is not there", what, path).try("%s", try)
-	}
-	return data, err
-}
 
 // readMetadata reads a file of topics and groups.
 func (a *app) readMetadata(path string) (*admin.Metadata, error) {

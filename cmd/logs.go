@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -127,9 +126,9 @@ type logLines struct {
 func (l *logLines) readFile(a *app, name string) error {
 	in := a.In
 	if name != "-" {
-		f, err := os.Open(name)
+		f, err := openInput("log", name, "ls ~/logs/rocketmqlogs")
 		if err != nil {
-			return failf(ExitNotFound, "cannot read log %q: %w", name, err)
+			return err
 		}
 		defer func() { _ = f.Close() }() // it was read
 		in = f

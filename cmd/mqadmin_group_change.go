@@ -3,7 +3,6 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/admin"
+	"mqx/internal/userfile"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -265,18 +265,9 @@ func newMqadminDumpCompaction(a *app) *cobra.Command {
 // dumpRecords prints the messages of a file of records, one a line, until the first
 // bytes that are none.
 func (a *app) dumpRecords(path string) error {
-	st, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return usagef("cannot open file %q: %w", path, err)
-	case st.IsDir():
-		return usagef("cannot read file %q: it is a directory", path)
-	case st.Size() > maxCompactionLog:
-		return usagef("cannot read file %q: it is longer than %d bytes", path, maxCompactionLog)
-	}
-	data, err := os.ReadFile(path)
+	data, err := userfile.Read(path, maxCompactionLog)
 	if err != nil {
-		return fmt.Errorf("cannot read file %q: %w", path, err)
+		return inputFailure("file", path, "-f with a file of a compacted topic", err)
 	}
 	for m, err := range message.DecodeMessages(data, message.ReceiveOptions{}) {
 		if err != nil {

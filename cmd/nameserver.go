@@ -98,11 +98,14 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 	})
 }
 
-// configFailure: a configuration that cannot be read or used is wrong usage.
+// configFailure: a configuration that cannot be used is wrong usage; a file that cannot be
+// read has the exit code of any other.
 func configFailure(err error) error {
 	f := asFailure(err)
 	if f.Code == ExitFailed {
-		f.Code = ExitUsage
+		if f.Code = exitOfFile(err); f.Code == ExitFailed {
+			f.Code = ExitUsage
+		}
 	}
 	if f.Why != "" || f.Try != "" {
 		return f

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -220,21 +218,6 @@ func runProduce(a *app, c *cobra.Command, o *produceOptions, args []string) erro
 			because("see their status: FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE")
 	}
 	return err
-}
-
-// input opens the FILE argument; none and "-" are stdin.
-func (a *app) input(args []string) (io.Reader, func(), error) {
-	if len(args) == 0 || args[0] == "-" {
-		return a.In, func() {}, nil
-	}
-	f, err := os.Open(args[0])
-	if err != nil {
-		if e, ok := errors.AsType[*fs.PathError](err); ok {
-			err = e.Err // the path is named already
-		}
-		return nil, nil, usagef("cannot open %q: %w", args[0], err).try("- for stdin, or the name of a file that is there")
-	}
-	return f, func() { _ = f.Close() }, nil
 }
 
 // batchIdle is how long a batch that is not full waits for one more line.

@@ -41,11 +41,8 @@ const (
 // readRollFile reads the state of a roll.
 func readRollFile(path string) (*rollFile, error) {
 	data, err := userfile.Read(path, maxRollBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, failf(ExitNotFound, "cannot open roll %q: it is not there", path).because("the file of a roll holds its state").try("mqx admin cluster roll plan --plan-out %s", path)
-	}
 	if err != nil {
-		return nil, err
+		return nil, inputFailure("roll", path, "mqx admin cluster roll plan --plan-out "+path, err)
 	}
 	f := &rollFile{path: path}
 	if err := decodeOnly(data, f); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -116,25 +117,21 @@ func (o *importOptions) source(a *app, args []string) (open func() (io.ReadClose
 	if len(args) < 2 || args[1] == "-" {
 		return func() (io.ReadCloser, error) { return io.NopCloser(a.In), nil }, true, nil
 	}
+	const what, try = "lines of", "mqx store export DIR -O FILE"
 	st, err := os.Stat(args[1])
 	if err != nil {
-		return nil, false, inputFailure(args[1], err)
+		return nil, false, inputFailure(what, args[1], try, err)
 	}
 	if st.IsDir() {
-		return nil, false, usagef("cannot read lines of %q: it is a directory", args[1]).try("mqx store export DIR -O FILE")
+		return nil, false, inputFailure(what, args[1], try, syscall.EISDIR)
 	}
 	return func() (io.ReadCloser, error) {
 		f, err := os.Open(args[1])
 		if err != nil {
-			return nil, inputFailure(args[1], err)
+			return nil, inputFailure(what, args[1], try, err)
 		}
 		return importFile{f}, nil
 	}, !st.Mode().IsRegular(), nil
-}
-
-// inputFailure finds the exit code of an input that cannot be opened.
-func inputFailure(name string, err error) error {
-	return failf(exitOfFile(err), "cannot read lines of %q: %w", name, err).because("the file cannot be opened").try("mqx store export DIR -O FILE")
 }
 
 func runStoreImport(a *app, c *cobra.Command, o *importOptions, args []string) error {
