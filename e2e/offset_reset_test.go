@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"mqx/remoting"
 )
 
 // adoption is how long a member may take from a reset to the first message behind it:
@@ -203,5 +205,38 @@ func TestOffsetResetToEnd(t *testing.T) {
 			}
 			r.check(t, r.push(t, client, group, ""), 0, promised)
 		})
+	}
+}
+
+// The Java clients take over what INVOKE_BROKER_TO_RESET_OFFSET (222) sets while they consume: told by their next pull
+// (useServerSideResetOffset), or by a request of the broker to them.
+func TestResetByRequest(t *testing.T) {
+	t.Parallel()
+	for mode, c := range map[string]cluster{"by the broker": sharedCluster(t), "by members": startCluster(t, "useServerSideResetOffset=false")} {
+		r := newResetTopic(t, c, "E2E_RESET_222")
+		for client, d := range map[string]*driver{"Java 5.5": sharedDriver(t), "Java 4.9": oldClient(t)} {
+			t.Run(mode+" "+client, func(t *testing.T) {
+				t.Parallel()
+				group := "e2e_reset_222_" + strings.NewReplacer(" ", "_", ".", "_").Replace(client)
+				got := pushOf(t, d, c, r.topic, group, nil)
+				waitFor(t, arrival, "all messages at first", func() (bool, string) { n := len(got()); return n >= r.all(), strconv.Itoa(n) })
+				mqx(t, "wait", "lag", "-n", r.namesrv, "-g", group, "-t", r.topic, "--within", "60s")
+				seen := len(got())
+				p := newRawPeer(t, c.broker)
+				var body remoting.ResetOffsetBody
+				p.body(p.ok(remoting.ReqInvokeBrokerToResetOffset, &remoting.ResetOffsetHeader{
+					Topic: r.topic, Group: group, QueueID: -1, Timestamp: r.at.UnixMilli(), IsForce: true,
+				}, nil), &body)
+				promised := map[int]int64{}
+				for q, off := range body.OffsetTable {
+					promised[int(q.QueueID)] = off
+				}
+				if len(promised) != 2 {
+					t.Fatalf("reset %v", body.OffsetTable)
+				}
+				r.check(t, got, seen, promised)
+				mqx(t, "wait", "lag", "-n", r.namesrv, "-g", group, "-t", r.topic, "--within", "60s")
+			})
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ import (
 	"github.com/apache/rocketmq-client-go/v2/producer"
 
 	rocketmq "github.com/apache/rocketmq-client-go/v2"
+
+	"mqx/message"
 )
 
 // transactionLines make checks quick.
@@ -165,6 +168,49 @@ func TestTransactionsOfClients(t *testing.T) {
 		}
 	}
 	sharedDriver(t).call(t, "transactionsStop", map[string]any{"namesrv": namesrv, "group": group}, nil)
+}
+
+// A transaction whose producer never knows is asked about as often as the broker is told to, and then lies in
+// TRANS_CHECK_MAX_TIME_TOPIC, once and not to be asked about again; consumers do not get it.
+func TestTransactionsGivenUp(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, "transactionCheckInterval=1000", "transactionTimeOut=500", "transactionOpBatchInterval=200", "transactionCheckMax=2")
+	const topic = "TxGivenUp"
+	createTopic(t, c.namesrv, topic, 2)
+	mark := fmt.Sprint(time.Now().UnixNano())
+	group, goGroup := "tx_given_"+mark, "tx_given_go_"+mark
+	ofJava, ofGo := []string{"c/c " + mark, "u/u " + mark + " 0", "u/u " + mark + " 1"}, []string{"c/c go " + mark, "u/u go " + mark}
+	javaTransactions(t, c.namesrv, group, topic, ofJava)
+	defer sharedDriver(t).call(t, "transactionsStop", map[string]any{"namesrv": c.namesrv, "group": group}, nil)
+	p, g := goTransactional(t, c.namesrv, goGroup)
+	for _, b := range ofGo {
+		if _, err := p.SendMessageInTransaction(context.Background(), primitive.NewMessage(topic, []byte(b))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := slices.DeleteFunc(slices.Concat(ofJava, ofGo), func(b string) bool { return !strings.HasPrefix(b, "u/") })
+	slices.Sort(want)
+	waitTopic(t, c.namesrv, message.TopicTransCheckMaxTime)
+	waitDelivered(t, c.namesrv, message.TopicTransCheckMaxTime, want)
+	checks := func() map[string]int {
+		times := map[string]int{}
+		for _, b := range append(g.asked(), javaChecked(t, mark)...) {
+			times[strings.TrimSuffix(b, " "+topic)]++ // Java's names the topic too
+		}
+		return times
+	}
+	asked := checks()
+	for _, b := range want {
+		if asked[b] != 2 {
+			t.Errorf("%q was asked about %d times, want 2", b, asked[b])
+		}
+	}
+	time.Sleep(3 * time.Second) // three rounds of checks
+	if again := checks(); !maps.Equal(again, asked) {
+		t.Errorf("checks %v, and after they were given up %v", asked, again)
+	}
+	waitDelivered(t, c.namesrv, message.TopicTransCheckMaxTime, want)
+	waitDelivered(t, c.namesrv, topic, []string{"c/c " + mark, "c/c go " + mark})
 }
 
 // One make leaves half messages in its store, some of them ended, and the other
