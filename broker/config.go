@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
 	"mqx/internal/clock"
+	"mqx/internal/props"
 	"mqx/store"
 )
 
@@ -388,6 +390,9 @@ func (c *Config) Validate() error {
 	}
 	if _, err := parseServers(c.NamesrvAddr); err != nil {
 		bad("namesrvAddr", "%v", err)
+	}
+	if c.NamesrvAddr == "" && props.IsTrue(c.loaded.Values[addressServerKey]) && !slices.Contains(c.AllowUnsupported, addressServerKey) {
+		bad(addressServerKey, "name servers are not fetched from an address server: no client would find this broker; give namesrvAddr (--allow-unsupported %s starts without it)", addressServerKey)
 	}
 	if c.SerializeType != "JSON" && c.SerializeType != "ROCKETMQ" {
 		bad("rocketmq.serialize.type", "must be JSON or ROCKETMQ, got %q", c.SerializeType)

@@ -19,6 +19,8 @@ type Replication struct {
 	// SlaveTimeout how long it waits for them.
 	InSyncReplicas int           `conf:"inSyncReplicas"`
 	SlaveTimeout   time.Duration `conf:"slaveTimeout,ms"`
+	// OffsetCheckInSlave lets a slave correct the offsets of pulls; else it sends who asks for what it does not have to the master.
+	OffsetCheckInSlave bool `conf:"offsetCheckInSlave"`
 }
 
 func defaultReplication() Replication {

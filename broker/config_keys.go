@@ -2,6 +2,7 @@ package broker
 
 import (
 	_ "embed"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -41,7 +42,7 @@ var apacheKeys = sync.OnceValue(func() map[string]apacheKey {
 var noEffectReasons = map[string]string{
 	"acting":       "this part of replication is not served yet",
 	"aclv1":        "access control is not served yet",
-	"addrserver":   "name servers are not fetched from an address server; give namesrvAddr",
+	"addrserver":   "name servers are not fetched from an address server; give namesrvAddr, without which this key stops the start",
 	"auth":         "authentication and authorization are not served yet",
 	"cold":         "control of cold reads is not served",
 	"compaction":   "compaction topics are not served",
@@ -51,7 +52,7 @@ var noEffectReasons = map[string]string{
 	"delay":        "delayed messages are always delivered in batches here, and a failed one is tried again until it is stored",
 	"dledger":      "the DLedger commit log is not served",
 	"flow":         "requests take another path here and need no such setting",
-	"graceful":     "requests in flight are always answered at a stop; GO_AWAY is not sent",
+	"graceful":     "a stop always answers what is in flight and GO_AWAY to what comes, for as long as that takes",
 	"ha":           "this part of replication is not served yet",
 	"inline":       "does not apply: these requests are answered on the event loops",
 	"compensation": "subscriptions that only pull requests carry are not kept",
@@ -82,13 +83,21 @@ var noEffectReasons = map[string]string{
 	"unused":       "Apache does not use it either",
 }
 
-func notEmpty(v string) bool   { return strings.TrimSpace(v) != "" }
-func aboveOne(v string) bool   { v = strings.TrimSpace(v); return v != "" && v != "1" && v != "0" }
+func notEmpty(v string) bool { return strings.TrimSpace(v) != "" }
+func aboveOne(v string) bool { v = strings.TrimSpace(v); return v != "" && v != "1" && v != "0" }
+func aboveZero(v string) bool {
+	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+	return err == nil && n > 0
+}
+func notNoMap(v string) bool   { v = strings.Join(strings.Fields(v), ""); return v != "" && v != "{}" }
 func isSeveral(v string) bool  { return strings.Contains(v, ",") }
 func notV1(v string) bool      { v = strings.TrimSpace(v); return v != "" && v != "v1" }
 func notDefault(v string) bool { v = strings.TrimSpace(v); return v != "" && v != "default" }
 
-// refusals is the list. Each row has a test.
+// addressServerKey stops the start when name servers are given in no other way.
+const addressServerKey = "fetchNamesrvAddrByAddressServer"
+
+// refusals is the list: keys that change durability, replication, security, where data lies or what clients get. Each row has a test.
 var refusals = props.Refusals{
 	{Key: "minInSyncReplicas", Promises: aboveOne, Why: "replication is not served yet: messages would be acknowledged with one copy"},
 	{Key: "allAckInSyncStateSet", Promises: props.IsTrue, Why: "replication is not served yet: messages would be acknowledged with one copy"},
@@ -97,6 +106,10 @@ var refusals = props.Refusals{
 	{Key: "enableDLegerCommitLog", Promises: props.IsTrue, Why: "the DLedger commit log is not served: there would be one copy"},
 	{Key: "enableSlaveActingMaster", Promises: props.IsTrue, Why: "acting masters are not served yet"},
 	{Key: "enableRemoteEscape", Promises: props.IsTrue, Why: "acting masters are not served yet"},
+	{Key: "lockInStrictMode", Promises: props.IsTrue, Why: "queues are locked at one broker: a replica that takes over would know of no lock"},
+	{Key: "disableConsumeIfConsumerReadSlowly", Promises: props.IsTrue, Why: "groups that fall behind are not switched off: they would go on"},
+	{Key: "socksProxyConfig", Promises: notNoMap, Why: "connections are made directly: what is behind the SOCKS proxy would not be reached"},
+	{Key: "disappearTimeAfterStart", Promises: aboveZero, Why: "a broker registers as soon as it serves: clients would find it at once"},
 	{Key: "aclEnable", Promises: props.IsTrue, Why: "access control is not served yet: everybody could read and write"},
 	{Key: "authenticationEnabled", Promises: props.IsTrue, Why: "authentication is not served yet: everybody could read and write"},
 	{Key: "authorizationEnabled", Promises: props.IsTrue, Why: "authorization is not served yet: everybody could read and write"},

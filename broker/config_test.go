@@ -91,30 +91,34 @@ func TestDefaultsAreApaches(t *testing.T) {
 // refusedValues holds, for each row of the refusals, a value that stops the
 // start and one that does not.
 var refusedValues = map[string][2]string{
-	"minInSyncReplicas":             {"2", "1"},
-	"allAckInSyncStateSet":          {"true", "false"},
-	"duplicationEnable":             {"true", "false"},
-	"enableControllerMode":          {"true", "false"},
-	"enableDLegerCommitLog":         {"TRUE", "false"},
-	"enableSlaveActingMaster":       {"true", "false"},
-	"enableRemoteEscape":            {"true", "false"},
-	"aclEnable":                     {"true", "false"},
-	"authenticationEnabled":         {"true", "false"},
-	"authorizationEnabled":          {"true", "false"},
-	"migrateAuthFromV1Enabled":      {"true", "false"},
-	"metricsExporterType":           {"LOG", "PROM"},
-	"storeType":                     {"defaultRocksDB", "default"},
-	"configManagerVersion":          {"v2", "v1"},
-	"useSingleRocksDBForAllConfigs": {"true", "false"},
-	"messageStorePlugIn":            {"org.example.Store", ""},
-	"storePathCommitLog":            {"/a,/b", "/a"},
-	"readOnlyCommitLogStorePaths":   {"/a", ""},
-	"rocksdbCQDoubleWriteEnable":    {"true", "false"},
-	"transRocksDBEnable":            {"true", "false"},
-	"timerRocksDBEnable":            {"true", "false"},
-	"indexRocksDBEnable":            {"true", "false"},
-	"popConsumerKVServiceInit":      {"true", "false"},
-	"popConsumerKVServiceEnable":    {"true", "false"},
+	"minInSyncReplicas":                  {"2", "1"},
+	"allAckInSyncStateSet":               {"true", "false"},
+	"duplicationEnable":                  {"true", "false"},
+	"enableControllerMode":               {"true", "false"},
+	"enableDLegerCommitLog":              {"TRUE", "false"},
+	"enableSlaveActingMaster":            {"true", "false"},
+	"enableRemoteEscape":                 {"true", "false"},
+	"lockInStrictMode":                   {"true", "false"},
+	"disableConsumeIfConsumerReadSlowly": {"true", "false"},
+	"socksProxyConfig":                   {`{"10.0.0.0/8":{"addr":"proxy:1080"}}`, "{ }"},
+	"disappearTimeAfterStart":            {"60000", "-1"},
+	"aclEnable":                          {"true", "false"},
+	"authenticationEnabled":              {"true", "false"},
+	"authorizationEnabled":               {"true", "false"},
+	"migrateAuthFromV1Enabled":           {"true", "false"},
+	"metricsExporterType":                {"LOG", "PROM"},
+	"storeType":                          {"defaultRocksDB", "default"},
+	"configManagerVersion":               {"v2", "v1"},
+	"useSingleRocksDBForAllConfigs":      {"true", "false"},
+	"messageStorePlugIn":                 {"org.example.Store", ""},
+	"storePathCommitLog":                 {"/a,/b", "/a"},
+	"readOnlyCommitLogStorePaths":        {"/a", ""},
+	"rocksdbCQDoubleWriteEnable":         {"true", "false"},
+	"transRocksDBEnable":                 {"true", "false"},
+	"timerRocksDBEnable":                 {"true", "false"},
+	"indexRocksDBEnable":                 {"true", "false"},
+	"popConsumerKVServiceInit":           {"true", "false"},
+	"popConsumerKVServiceEnable":         {"true", "false"},
 }
 
 func TestRefusals(t *testing.T) {
@@ -146,6 +150,26 @@ func TestRefusals(t *testing.T) {
 	}
 	if len(refusedValues) != len(refusals) {
 		t.Errorf("%d rows, %d tests", len(refusals), len(refusedValues))
+	}
+}
+
+// Without name servers from anywhere else, those of an address server would be all there is.
+func TestAddressServerAlone(t *testing.T) {
+	for text, allow := range map[string][]string{"namesrvAddr=a:1\n": nil, "": {addressServerKey}} {
+		c, err := load(t, text+addressServerKey+"=true\n", allow...)
+		if err == nil {
+			err = c.Locate(c.Validate())
+		}
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	c, err := load(t, "#\n"+addressServerKey+"=true\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Locate(c.Validate()); err == nil || !strings.HasPrefix(err.Error(), "broker.conf:2: "+addressServerKey) || !strings.Contains(err.Error(), "give namesrvAddr") {
+		t.Errorf("alone: %v", err)
 	}
 }
 

@@ -113,7 +113,17 @@ func (b *Broker) pull(r *server.Request, first bool) {
 		res.Release()
 		return
 	}
-	b.answerPull(r, &c, code, res)
+	b.answerPull(r, &c, b.correctOffset(&c, code, res), res)
+}
+
+// correctOffset keeps a slave from correcting an offset that it does not have: it may be behind its master, and a group that went
+// back to the slave's end would read everything again. The client is told to ask once more, of the master.
+func (b *Broker) correctOffset(c *pullContext, code int32, res *store.GetResult) int32 {
+	if code != remoting.RespPullOffsetMoved || b.slave == nil || b.cfg().OffsetCheckInSlave {
+		return code
+	}
+	res.NextOffset = c.head.QueueOffset
+	return remoting.RespPullRetryImmediately
 }
 
 // answerUnreadable says that the disk failed: a client that was told to retry

@@ -129,6 +129,18 @@ func TestSlave(t *testing.T) {
 	if got := records(t, resp.Body); len(got) != 20 || string(got[0].Body) != "before" || string(got[19].Body) != "after" {
 		t.Errorf("%d messages from the slave", len(got))
 	}
+	for off, want := range map[int64]int32{0: remoting.RespSuccess, 20: remoting.RespPullNotFound, 25: remoting.RespPullRetryImmediately} {
+		resp := s.call(remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, off), nil)
+		if next := resp.Fields.String("nextBeginOffset"); resp.Code != want || off == 25 && next != "25" {
+			t.Errorf("a pull at %d, the slave has 20: %s, go on at %s", off, remoting.ResponseName(resp.Code), next)
+		}
+	}
+	checking := *s.cfg()
+	checking.OffsetCheckInSlave = true
+	s.putConfig(&checking)
+	if resp := s.call(remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, 25), nil); resp.Code != remoting.RespPullOffsetMoved || resp.Fields.String("nextBeginOffset") != "20" {
+		t.Errorf("a slave that corrects offsets: %s %v", remoting.ResponseName(resp.Code), resp.Fields)
+	}
 	for _, code := range []int32{remoting.ReqSendMessageV2, remoting.ReqConsumerSendMsgBack, remoting.ReqUpdateAndCreateTopic, remoting.ReqPopMessage} {
 		if resp := s.call(code, nil, nil); resp.Code != remoting.RespServiceNotAvailable {
 			t.Errorf("%s at a slave: code %d %s", remoting.RequestName(code), resp.Code, resp.Remark)

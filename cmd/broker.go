@@ -41,8 +41,8 @@ func newBrokerStartCmd(a *app) *cobra.Command {
 		Short: "Run a broker",
 		Long: `Stores messages and serves them, on the port given and on the one two below it.
 It reads Apache's broker.conf as it is, and opens a store directory that Apache
-wrote. A key that changes durability, replication, security or where data lies
-and is not served stops the start. SIGTERM stops it in order: it unregisters,
+wrote. A key that changes durability, replication, security, where data lies or
+what clients get and is not served stops the start. SIGTERM stops it in order: it unregisters,
 answers what is under way, flushes and exits with 0; a second signal ends it at once.
 
 With --join empty it comes into a running cluster without taking traffic by surprise:

@@ -186,7 +186,7 @@ func TestMqadminChanges(t *testing.T) {
 	for _, part := range []struct {
 		name  string
 		cases []sameChange
-	}{{"topics", topicChanges(t.TempDir())}, {"groups", groupChanges()}, {"servers", serverChanges()}, {"offsets", offsetChanges()}} {
+	}{{"topics", topicChanges(t.TempDir())}, {"groups", groupChanges(t.TempDir())}, {"servers", serverChanges()}, {"offsets", offsetChanges()}} {
 		for _, s := range part.cases {
 			n++
 			t.Run(part.name+"/"+s.name, func(t *testing.T) { b.try(t, n, s) })
@@ -274,7 +274,10 @@ func topicChanges(dir string) []sameChange {
 	}
 }
 
-func groupChanges() []sameChange {
+func groupChanges(dir string) []sameChange {
+	exported := func(text string) []string {
+		return slices.DeleteFunc(flat(filepath.Join(dir, "subscriptionGroup.json"), text, true), func(line string) bool { return !strings.Contains(line, "Eechg") })
+	}
 	read := []string{"getConsumerConfig", "-g", "{X}"}
 	return []sameChange{
 		{
@@ -301,10 +304,10 @@ func groupChanges() []sameChange {
 			name: "setConsumeMode", before: [][]string{topicMade, groupMade}, change: []string{"setConsumeMode", "-b", "BROKER", "-t", "{X}", "-g", "{X}", "-m", "POP", "-q", "3"},
 			admin: []string{"group", "set", "{X}", "-b", "BROKER", "-t", "{X}", "--mode", "pop", "--share", "3", "--yes"},
 		},
-		{
+		{ // not read by its name: a broker of Apache's makes the group that it is asked for
 			name: "deleteSubGroup of a broker", before: [][]string{groupMade}, change: []string{"deleteSubGroup", "-b", "BROKER", "-g", "{X}"},
 			admin: []string{"group", "rm", "{X}", "-b", "BROKER", "--keep-offsets", "--confirm", "{X}"},
-			read:  read, facts: with("groupName"), none: true,
+			read:  []string{"exportMetadata", "-b", "BROKER", "-g", "-f", dir}, facts: exported, none: true,
 		},
 		{
 			name: "deleteSubGroup of a cluster", before: [][]string{groupMade, topicMade, {"skipAccumulatedMessage", "-g", "{X}", "-t", "{X}"}},

@@ -189,7 +189,7 @@ func TestBroadcastPlaces(t *testing.T) {
 		next(client, 0, remoting.RespSuccess, 2)
 		next(client, 2, remoting.RespSuccess, 4)
 	}
-	next("one", -1, remoting.RespPullOffsetMoved, 2) // it has lost its place, and what it read last may not have arrived
+	next("one", -1, remoting.RespPullOffsetMoved, 2)                        // it has lost its place, and what it read last may not have arrived
 	waitFor(t, arrival, "the place of the slowest", func() (bool, string) { // kept every five seconds
 		resp := p.call(remoting.ReqQueryConsumerOffset, &remoting.QueryConsumerOffsetHeader{ConsumerGroup: group + "@broadcast", Topic: topic, QueueID: 0}, nil)
 		return resp.Code == remoting.RespSuccess && p.int(resp, "offset") == 2, fmt.Sprint(remoting.ResponseName(resp.Code), resp.Fields)

@@ -7,12 +7,13 @@ import (
 	"mqx/internal/props"
 )
 
-// refusals are the keys that stop the start: what they ask for changes replication or
-// security and is not served. Each row has a test.
+// refusals are the keys that stop the start: what they ask for changes replication,
+// security or what clients get and is not served. Each row has a test.
 var refusals = props.Refusals{
 	{Key: "enableControllerInNamesrv", Promises: props.IsTrue, Why: "controllers are not served yet: no replica would take over"},
 	{Key: "authenticationEnabled", Promises: props.IsTrue, Why: "authentication is not served yet: everybody could change routes"},
 	{Key: "authorizationEnabled", Promises: props.IsTrue, Why: "authorization is not served yet: everybody could change routes"},
+	{Key: "clusterTest", Promises: props.IsTrue, Why: "unknown topics are not asked from another environment: clients would not find them"},
 }
 
 // fileRules say what becomes of the keys that Config does not bind.

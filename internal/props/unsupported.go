@@ -33,7 +33,7 @@ func (e *UnsupportedError) What() string {
 }
 
 // Refusal is a key that stops the start: it changes durability, replication,
-// security or where data lies, and what it asks for is not served.
+// security, where data lies or what clients get, and what it asks for is not served.
 type Refusal struct {
 	Key string
 	// Promises reports whether this value asks for what is not served.
