@@ -24,7 +24,7 @@ type queueRef struct {
 // History is what the last snapshots said. It is not safe to share.
 type History struct {
 	last   *Snapshot
-	base   *Snapshot // the one before, which rates are taken against
+	base   *Snapshot // the one before, which rates are taken against: its brokers and topics
 	series map[string]series
 	good   map[string]Broker // the last answer of each broker
 	groups map[string][]point
@@ -52,7 +52,7 @@ func (h *History) Add(s *Snapshot) *Rated {
 		h.last = s
 		return h.rate(h.base, s)
 	}
-	h.base = h.last
+	h.base = h.last.light()
 	h.points(s)
 	r := h.rate(h.base, s)
 	h.record(r)
@@ -68,6 +68,16 @@ func (h *History) Add(s *Snapshot) *Rated {
 	h.forget(s)
 	h.last = s
 	return r
+}
+
+// light is the snapshot without what takes most of the memory and no rate needs.
+func (s *Snapshot) light() *Snapshot {
+	if s == nil {
+		return nil
+	}
+	o := *s
+	o.Groups, o.Clients = nil, nil
+	return &o
 }
 
 // record appends to the series of what there is, and drops the others.

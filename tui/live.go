@@ -187,22 +187,32 @@ func brokerOf(st *admin.BrokerStatus) Broker {
 	return b
 }
 
-// groupsOf puts together what the brokers say of the groups.
+// groupsOf puts together what the brokers say of the groups. All queues lie in one piece
+// of memory: tens of thousands of them come with every refresh.
 func groupsOf(sweeps []admin.Sweep, now time.Time) []Group {
-	index := map[string]int{}
-	var out []Group
+	index, sizes, all := map[string]int{}, []int(nil), 0
+	for i := range sweeps {
+		for j := range sweeps[i].Groups {
+			from := &sweeps[i].Groups[j]
+			k, ok := index[from.Name]
+			if !ok {
+				k = len(sizes)
+				index[from.Name], sizes = k, append(sizes, 0)
+			}
+			sizes[k] += len(from.Queues)
+			all += len(from.Queues)
+		}
+	}
+	out, queues := make([]Group, len(sizes)), make([]Queue, all)
+	for i := range out {
+		out[i].Queues, queues = queues[:0:sizes[i]], queues[sizes[i]:]
+	}
 	for i := range sweeps {
 		at := &sweeps[i]
 		for j := range at.Groups {
 			from := &at.Groups[j]
-			k, ok := index[from.Name]
-			if !ok {
-				k = len(out)
-				index[from.Name] = k
-				out = append(out, Group{Name: from.Name})
-			}
-			g := &out[k]
-			g.TPS = Num{g.TPS.V + from.TPS, true}
+			g := &out[index[from.Name]]
+			g.Name, g.TPS = from.Name, Num{g.TPS.V + from.TPS, true}
 			for _, q := range from.Queues {
 				g.Queues = append(g.Queues, Queue{
 					Topic: q.Topic, Broker: at.Name, ID: q.QueueID, Retry: strings.HasPrefix(q.Topic, retryPrefix), At: at.At, Committed: Known(q.Committed),
