@@ -260,7 +260,9 @@ func (b *Broker) open(ctx context.Context) error {
 		return err
 	}
 	b.store = st
-	b.openReplication(st)
+	if err := b.openReplication(st); err != nil {
+		return errors.Join(err, st.Close())
+	}
 	if cfg.isSlave() {
 		b.slave = newSlave(b, st)
 	}

@@ -397,6 +397,7 @@ func (c *Config) Validate() error {
 	if c.SerializeType != "JSON" && c.SerializeType != "ROCKETMQ" {
 		bad("rocketmq.serialize.type", "must be JSON or ROCKETMQ, got %q", c.SerializeType)
 	}
+	c.validateReplication(bad)
 	if err := c.Pop.validate(); err != nil {
 		errs = append(errs, err)
 	}

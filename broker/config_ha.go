@@ -1,6 +1,12 @@
 package broker
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"mqx/store/ha"
+)
 
 // Replication is how the log is copied to slaves, and who waits for that.
 type Replication struct {
@@ -21,12 +27,37 @@ type Replication struct {
 	SlaveTimeout   time.Duration `conf:"slaveTimeout,ms"`
 	// OffsetCheckInSlave lets a slave correct the offsets of pulls; else it sends who asks for what it does not have to the master.
 	OffsetCheckInSlave bool `conf:"offsetCheckInSlave"`
+	// MinInSyncReplicas are the brokers, the master counted, that must be in sync: with fewer nothing is taken that waits
+	// for slaves. AutoInSyncReplicas makes do with what is in sync where that is less than InSyncReplicas, AllAckInSync
+	// waits for all that are.
+	MinInSyncReplicas  int  `conf:"minInSyncReplicas"`
+	AutoInSyncReplicas bool `conf:"enableAutoInSyncReplicas"`
+	AllAckInSync       bool `conf:"allAckInSyncStateSet"`
+	// MaxGapNotInSync is how far behind, in bytes, a slave in sync may be, MaxTimeNotCaughtUp for how long it may not have
+	// caught up.
+	MaxGapNotInSync    int64         `conf:"haMaxGapNotInSync"`
+	MaxTimeNotCaughtUp time.Duration `conf:"haMaxTimeSlaveNotCatchup,ms"`
+	// TotalReplicas are the brokers of the group, the master counted: level quorum waits for more than half of them.
+	TotalReplicas int `conf:"totalReplicas"`
+	// ReplicationLevel is mqx's own: async, semi-sync, sync or quorum; "" is what Apache's keys say.
+	ReplicationLevel string `conf:"replicationLevel"`
+	// HAAckMode is mqx's own: written counts what slaves have in their page cache, flushed what they have on disk.
+	HAAckMode string `conf:"haAckMode"`
+	// AsyncReplicas is mqx's own: broker ids or hosts, commas between them, of slaves that nobody waits for.
+	AsyncReplicas string `conf:"asyncReplicas"`
+	// SemiSyncDegradeAfter is mqx's own: after so many waits in a row that were in vain semi-sync waits no longer.
+	// SemiSyncDegradeAlone is for how long no slave may be connected, SemiSyncRearmAfter for how long one must have been near.
+	SemiSyncDegradeAfter int           `conf:"semiSyncDegradeAfter"`
+	SemiSyncDegradeAlone time.Duration `conf:"semiSyncDegradeAlone,ms"`
+	SemiSyncRearmAfter   time.Duration `conf:"semiSyncRearmAfter,ms"`
 }
 
 func defaultReplication() Replication {
 	return Replication{
 		HABatchBytes: 32 << 10, HAHeartbeat: 5 * time.Second, HASilence: 20 * time.Second, HABytesPerSecond: 100 << 20,
-		InSyncReplicas: 1, SlaveTimeout: 3 * time.Second,
+		InSyncReplicas: 1, SlaveTimeout: 3 * time.Second, MinInSyncReplicas: 1, MaxGapNotInSync: 256 << 20,
+		MaxTimeNotCaughtUp: 15 * time.Second, TotalReplicas: 1, HAAckMode: "written",
+		SemiSyncDegradeAfter: 3, SemiSyncDegradeAlone: 5 * time.Second, SemiSyncRearmAfter: 3 * time.Second,
 	}
 }
 
@@ -38,16 +69,97 @@ func (r *Replication) positives() []bound {
 		{"maxHaTransferByteInSecond", r.HABytesPerSecond, 1},
 		{"inSyncReplicas", int64(r.InSyncReplicas), 0},
 		{"slaveTimeout", r.SlaveTimeout.Milliseconds(), 1},
+		{"minInSyncReplicas", int64(r.MinInSyncReplicas), 0},
+		{"totalReplicas", int64(r.TotalReplicas), 1},
+		{"haMaxGapNotInSync", r.MaxGapNotInSync, 1},
+		{"haMaxTimeSlaveNotCatchup", r.MaxTimeNotCaughtUp.Milliseconds(), 1},
+		{"semiSyncDegradeAfter", int64(r.SemiSyncDegradeAfter), 1},
+		{"semiSyncDegradeAlone", r.SemiSyncDegradeAlone.Milliseconds(), 1},
+		{"semiSyncRearmAfter", r.SemiSyncRearmAfter.Milliseconds(), 1},
 	}
 }
 
 // isSlave says that the broker follows a master.
 func (c *Config) isSlave() bool { return c.BrokerRole == "SLAVE" }
 
-// copies are the slaves that must have a message before it is acknowledged.
-func (c *Config) copies() int {
-	if c.BrokerRole != "SYNC_MASTER" {
-		return 0
+// rules are when this broker, as a master, acknowledges.
+func (c *Config) rules() ha.Rules {
+	r := ha.Rules{
+		Level: ha.LevelAsync, Least: max(0, c.MinInSyncReplicas-1), Flushed: c.HAAckMode == "flushed",
+		MaxGap: c.MaxGapNotInSync, MaxLag: c.MaxTimeNotCaughtUp, DegradeAfter: c.SemiSyncDegradeAfter,
+		DegradeAlone: c.SemiSyncDegradeAlone, RearmAfter: c.SemiSyncRearmAfter, Batch: int64(c.HABatchBytes),
 	}
-	return max(0, c.InSyncReplicas-1)
+	level := ha.Level(c.ReplicationLevel)
+	switch {
+	case c.BrokerRole == "ASYNC_MASTER" || level == ha.LevelAsync:
+		r.Least = 0
+		return r
+	case level != "":
+		r.Level, r.Hold = level, true
+	case c.AllAckInSync:
+		r.Level, r.Hold = ha.LevelSync, true
+	default: // Apache shows consumers what is appended
+		r.Level, r.Copies, r.Auto = ha.LevelQuorum, max(0, c.InSyncReplicas-1), c.AutoInSyncReplicas
+		if r.Auto {
+			r.Copies = max(r.Copies, r.Least)
+		}
+	}
+	switch level {
+	case ha.LevelSemiSync:
+		r.Copies = max(1, c.InSyncReplicas-1)
+	case ha.LevelQuorum:
+		r.Copies = c.TotalReplicas / 2
+	}
+	return r
+}
+
+// validate reports what the keys of replication contradict.
+func (c *Config) validateReplication(bad func(key, format string, args ...any)) {
+	level := ha.Level(c.ReplicationLevel)
+	if !slices.Contains([]ha.Level{"", ha.LevelAsync, ha.LevelSemiSync, ha.LevelSync, ha.LevelQuorum}, level) {
+		bad("replicationLevel", "must be async, semi-sync, sync or quorum, got %q", c.ReplicationLevel)
+		return
+	}
+	if c.HAAckMode != "written" && c.HAAckMode != "flushed" {
+		bad("haAckMode", "must be written or flushed, got %q", c.HAAckMode)
+	}
+	switch {
+	case level == "":
+	case level != ha.LevelAsync && c.BrokerRole == "ASYNC_MASTER":
+		bad("replicationLevel", "%s needs brokerRole=SYNC_MASTER: an ASYNC_MASTER waits for nobody", level)
+	case level == ha.LevelAsync && c.BrokerRole == "SYNC_MASTER":
+		bad("replicationLevel", "async contradicts brokerRole=SYNC_MASTER")
+	case level == ha.LevelQuorum && c.TotalReplicas < 2:
+		bad("replicationLevel", "quorum needs totalReplicas, the number of brokers of the group, got %d", c.TotalReplicas)
+	case level == ha.LevelSemiSync && c.MinInSyncReplicas > 1:
+		bad("minInSyncReplicas", "must be 1 with replicationLevel=semi-sync, which goes on without a slave, got %d", c.MinInSyncReplicas)
+	case c.AutoInSyncReplicas:
+		bad("enableAutoInSyncReplicas", "contradicts replicationLevel=%s, which says itself what is done with fewer slaves", level)
+	}
+	if level == "" && c.AllAckInSync && c.AutoInSyncReplicas && c.BrokerRole == "SYNC_MASTER" {
+		bad("enableAutoInSyncReplicas", "contradicts allAckInSyncStateSet, which waits for all that are in sync")
+	}
+}
+
+// replicationWarnings are lines about a level that promises less than it seems to.
+func (c *Config) replicationWarnings() (out []string) {
+	r := c.rules()
+	switch {
+	case c.BrokerRole != "SYNC_MASTER":
+	case !r.Waits():
+		out = append(out, "warning: brokerRole=SYNC_MASTER with inSyncReplicas=1 waits for no slave; set inSyncReplicas=2 to acknowledge what one has, or replicationLevel")
+	case r.Level == ha.LevelSync && r.Least == 0:
+		out = append(out, "warning: all replicas in sync are waited for, and with minInSyncReplicas=1 the master alone is enough; set minInSyncReplicas=2 to have a copy of all that is acknowledged")
+	}
+	return out
+}
+
+// isAsync reports whether a slave is one of asyncReplicas.
+func (c *Config) isAsync(p ha.Peer) bool {
+	for name := range strings.SplitSeq(c.AsyncReplicas, ",") {
+		if name = strings.TrimSpace(name); name != "" && (name == p.ID || name == p.Host) {
+			return true
+		}
+	}
+	return false
 }

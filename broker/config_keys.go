@@ -84,7 +84,6 @@ var noEffectReasons = map[string]string{
 }
 
 func notEmpty(v string) bool { return strings.TrimSpace(v) != "" }
-func aboveOne(v string) bool { v = strings.TrimSpace(v); return v != "" && v != "1" && v != "0" }
 func aboveZero(v string) bool {
 	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
 	return err == nil && n > 0
@@ -99,8 +98,6 @@ const addressServerKey = "fetchNamesrvAddrByAddressServer"
 
 // refusals is the list: keys that change durability, replication, security, where data lies or what clients get. Each row has a test.
 var refusals = props.Refusals{
-	{Key: "minInSyncReplicas", Promises: aboveOne, Why: "replication is not served yet: messages would be acknowledged with one copy"},
-	{Key: "allAckInSyncStateSet", Promises: props.IsTrue, Why: "replication is not served yet: messages would be acknowledged with one copy"},
 	{Key: "duplicationEnable", Promises: props.IsTrue, Why: "duplication between masters is not served"},
 	{Key: "enableControllerMode", Promises: props.IsTrue, Why: "controller mode is not served yet: no replica would take over"},
 	{Key: "enableDLegerCommitLog", Promises: props.IsTrue, Why: "the DLedger commit log is not served: there would be one copy"},

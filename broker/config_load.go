@@ -112,9 +112,7 @@ func UnsupportedKeys() []string { return append(refusals.Keys(), staticTopicsKey
 // with their line, keys without effect and why, unsupported keys let through.
 func (c *Config) Warnings() []string {
 	out := slices.Clone(c.loaded.Warnings)
-	if c.BrokerRole == "SYNC_MASTER" && c.copies() == 0 {
-		out = append(out, "warning: brokerRole=SYNC_MASTER with inSyncReplicas=1 waits for no slave; set inSyncReplicas=2 to acknowledge what one has")
-	}
+	out = append(out, c.replicationWarnings()...)
 	return append(out, c.loaded.Remarks...)
 }
 

@@ -19,6 +19,9 @@ import (
 // those of store.IsLive; all others do so after a restart.
 var liveKeys = map[string]bool{
 	"slowRequestMillis": true, "logLevel": true,
+	"replicationLevel": true, "inSyncReplicas": true, "minInSyncReplicas": true, "enableAutoInSyncReplicas": true, "allAckInSyncStateSet": true,
+	"totalReplicas": true, "slaveTimeout": true, "haMaxGapNotInSync": true, "haMaxTimeSlaveNotCatchup": true, "asyncReplicas": true,
+	"semiSyncDegradeAfter": true, "semiSyncDegradeAlone": true, "semiSyncRearmAfter": true,
 	"autoCreateTopicEnable": true, "autoCreateSubscriptionGroup": true, "enableCreateSysGroup": true,
 	"brokerPermission": true, "traceOn": true, "regionId": true, "notifyConsumerIdsChangedEnable": true,
 	"rejectPullConsumerEnable": true, "longPollingEnable": true, "shortPollingTimeMills": true,
@@ -138,6 +141,7 @@ func (b *Broker) updateConfig(entries []props.Entry, peer string) (string, *refu
 		return "", refuse(remoting.RespSystemError, "saved in %s, but not in force: %v", where, err)
 	}
 	b.putConfig(&force)
+	b.ha.follow(&force)
 	b.logAs(&force)
 	b.configMu.version = b.configMu.version.NextVersion(b.now())
 	b.log.Info("configuration changed", "active_now", now, "after_restart", later, "file", where, "peer", peer)

@@ -91,8 +91,6 @@ func TestDefaultsAreApaches(t *testing.T) {
 // refusedValues holds, for each row of the refusals, a value that stops the
 // start and one that does not.
 var refusedValues = map[string][2]string{
-	"minInSyncReplicas":                  {"2", "1"},
-	"allAckInSyncStateSet":               {"true", "false"},
 	"duplicationEnable":                  {"true", "false"},
 	"enableControllerMode":               {"true", "false"},
 	"enableDLegerCommitLog":              {"TRUE", "false"},

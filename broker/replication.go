@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -19,30 +20,62 @@ import (
 type replication struct {
 	b      *Broker
 	master *ha.Master
+	file   string // of what is remembered
+
+	saving sync.Mutex // the file
 }
 
 // haRetry is the time to the next try to listen for slaves.
 const haRetry = 10 * time.Second
 
 // openReplication makes the master; it listens with Run.
-func (b *Broker) openReplication(st *store.Store) {
+func (b *Broker) openReplication(st *store.Store) error {
 	cfg := b.cfg()
+	b.ha.b = b
+	b.ha.file = filepath.Join(cfg.Store.RootDir, "mqx", replicationFile)
 	mc := ha.MasterConfig{
 		Log: st, Logger: b.log, BatchBytes: cfg.HABatchBytes, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
-		Together: b.flushed.Do,
+		Together: b.flushed.Do, Gate: st, Record: b.ha.record, Async: func(p ha.Peer) bool { return b.cfg().isAsync(p) },
 	}
 	if cfg.HAFlowControl {
 		mc.BytesPerSecond = cfg.HABytesPerSecond
 	}
-	b.ha.b, b.ha.master = b, ha.NewMaster(mc)
+	if !cfg.isSlave() {
+		mc.Rules = cfg.rules()
+	}
+	var err error
+	if mc.Recorded, mc.Base, err = b.ha.recall(mc.Rules, st.LogEnd()); err != nil {
+		return err
+	}
+	b.ha.master = ha.NewMaster(mc)
+	return nil
 }
 
-// Copies are the slaves that must have what is put now (store.Replicas).
-func (r *replication) Copies() int { return r.b.cfg().copies() }
+// follow puts the rules of a changed configuration in force.
+func (r *replication) follow(cfg *Config) {
+	if cfg.isSlave() {
+		return
+	}
+	rules := cfg.rules()
+	was := r.master.Status()
+	r.master.SetRules(rules, 0)
+	if was.Rules.Level == rules.Level && was.Rules.Copies == rules.Copies {
+		return
+	}
+	if err := r.save(rules, r.master.Status().Intervals); err != nil {
+		r.b.log.Error("the new level of replication is in force; what it was acknowledged by is not remembered", "error", err)
+	}
+}
 
-// Wait calls done once that many slaves have the log up to end, or have not in time (store.Replicas).
-func (r *replication) Wait(end int64, copies int, done func(ok bool)) {
-	r.master.Wait(end, copies, r.b.cfg().SlaveTimeout, done)
+// Waits reports whether puts wait for slaves (store.Replicas).
+func (r *replication) Waits() bool { return r.master.Waits() }
+
+// Admit tells why nothing may be put that waits for slaves (store.Replicas).
+func (r *replication) Admit() error { return r.master.Admit() }
+
+// Wait calls done once the slaves that must have the log up to end have it, or have not in time (store.Replicas).
+func (r *replication) Wait(end int64, done func(ok bool)) {
+	r.master.Wait(end, r.b.cfg().SlaveTimeout, done)
 }
 
 // listen opens the replication port. A broker whose messages need no copies starts without it, and says so.
@@ -85,7 +118,7 @@ func (b *Broker) startReplication(ctx, work context.Context, wg *sync.WaitGroup)
 	}
 	l, err := b.ha.listen(ctx)
 	if err != nil {
-		if b.cfg().copies() > 0 {
+		if rules := b.cfg().rules(); rules.Waits() {
 			return err
 		}
 		b.log.Warn("no slave can follow this broker", "error", err, "retry", haRetry)
@@ -93,9 +126,6 @@ func (b *Broker) startReplication(ctx, work context.Context, wg *sync.WaitGroup)
 	wg.Go(func() { b.ha.serve(work, l) })
 	return nil
 }
-
-// maxGapInSync is the gap up to which a slave counts as in sync (Apache's default of haMaxGapNotInSync).
-const maxGapInSync = 256 << 20
 
 // handleHAStatus serves GET_BROKER_HA_STATUS.
 func (b *Broker) handleHAStatus(r *server.Request) {
@@ -107,11 +137,11 @@ func (b *Broker) handleHAStatus(r *server.Request) {
 			info.ClientRuntimeInfo.LastReadTimestamp = st.Heard.UnixMilli()
 		}
 	} else {
-		end := b.store.LogEnd()
+		end, rules := b.store.LogEnd(), b.cfg().rules()
 		info.Master, info.MasterCommitLogMaxOffset = true, end
 		for _, c := range b.ha.master.Conns() {
 			gap := max(0, end-c.End)
-			in := gap <= maxGapInSync
+			in := c.InSync || !rules.Waits() && gap <= rules.MaxGap // as Apache, where nobody waits
 			if in {
 				info.InSyncSlaveNums++
 			}

@@ -122,6 +122,9 @@ func (s *Store) PutBatch(ps []*Put) {
 		if s.closing.Load() { // looked at again: Close waits for whoever is in here
 			p.fail(ServiceNotAvailable, errClosing)
 			w.refused = append(w.refused, p)
+		} else if err := s.admit(p); err != nil {
+			p.fail(InSyncReplicasNotEnough, err)
+			w.refused = append(w.refused, p)
 		} else if status, err := w.add(p); status != PutOK {
 			p.fail(status, err)
 			w.refused = append(w.refused, p)
@@ -315,7 +318,7 @@ func (w *putWork) encodeBatch(batch *message.Record) (Status, error) {
 // finish sets the results, completes what is done, and leaves the rest to the flusher. It gives w away.
 func (w *putWork) finish() {
 	s, end, count, bytes := w.s, int64(0), 0, 0
-	sync, copies := s.cfg.FlushDiskType == SyncFlush, s.copies()
+	sync, copied := s.cfg.FlushDiskType == SyncFlush, s.waitsForCopies()
 	for _, p := range w.refused {
 		s.stats.putFailed.Add(1)
 		p.Done(p)
@@ -331,7 +334,7 @@ func (w *putWork) finish() {
 		p.take(a)
 		count += max(1, len(a.Sizes), int(p.Inner))
 		bytes += len(a.Buf)
-		if (sync || copies > 0) && p.WaitFlush {
+		if (sync || copied) && p.WaitFlush {
 			w.waiting = append(w.waiting, p)
 			end = max(end, a.End)
 			continue
@@ -345,13 +348,13 @@ func (w *putWork) finish() {
 		return
 	}
 	w.flushErr, w.uncopied = nil, false
-	if sync && copies > 0 {
+	if sync && copied {
 		w.left.Store(2)
 	} else {
 		w.left.Store(1)
 	}
-	if copies > 0 {
-		s.cfg.Replicas.Wait(end, copies, w.copied)
+	if copied {
+		s.cfg.Replicas.Wait(end, w.copied)
 	}
 	if sync {
 		s.log.WaitFlushed(end, w.flushed)

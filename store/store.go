@@ -386,7 +386,9 @@ func (s *Store) close() error {
 	// 2. The goroutines of Run end.
 	s.end()
 	s.run.Wait()
-	// 3. The rest of the log is dispatched and indexed; a record of which only a part has come from the master goes.
+	// 3. The rest of the log is dispatched and indexed, confirmed or not: the next start hands out what there is. A record
+	// of which only a part has come from the master goes.
+	s.log.Ungate()
 	err := errors.Join(s.cutPart(), s.dispatchRest())
 	// 4. Everything becomes durable, then the checkpoint says so.
 	err = errors.Join(err, s.checkpoint(true))

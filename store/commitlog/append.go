@@ -272,6 +272,7 @@ func (l *Log) sealTail() error {
 		return err
 	}
 	app.pos, app.base = end, end
+	l.gate.appendedTo(l, end)
 	l.end.Store(end)
 	return nil
 }
@@ -302,6 +303,7 @@ func (l *Log) writeStaged() error {
 		}
 		app.base = app.pos
 		app.waiting = true
+		l.gate.appendedTo(l, app.pos)
 		l.end.Store(app.pos)
 	}
 	clear(app.staged)

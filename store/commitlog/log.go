@@ -32,6 +32,8 @@ type Log struct {
 	recovered atomic.Bool
 	// whole is behind the last whole record while the log follows another, -1 otherwise.
 	whole    atomic.Int64
+	shown    atomic.Int64 // of gate: nothing behind it is handed out
+	gate     gate
 	watchers atomic.Pointer[[]chan struct{}]
 
 	opens     atomic.Int64 // counts openings of files: the clock of segment.used
@@ -55,6 +57,7 @@ func newLog(cfg Config) *Log {
 	l := &Log{cfg: cfg, fileSize: cfg.FileSize}
 	l.setList(nil)
 	l.whole.Store(-1)
+	l.shown.Store(noGate)
 	l.ahead.Store(cfg.ReserveStep / 2)
 	l.kickReserve = make(chan struct{}, 1)
 	l.fl.kick, l.fl.times = make(chan struct{}, 1), meter.NewLatency()
@@ -124,12 +127,13 @@ func (l *Log) End() int64 { return l.end.Load() }
 func (l *Log) Flushed() int64 { return l.flushed.Load() }
 
 // Confirmed is the position up to which records may be handed out: End, and while the log follows another the end of
-// the last record that has come whole.
+// the last record that has come whole. While the gate is closed it is what Confirm has said, at most.
 func (l *Log) Confirmed() int64 {
+	shown := l.shown.Load()
 	if whole := l.whole.Load(); whole >= 0 {
-		return whole
+		return min(whole, shown)
 	}
-	return l.end.Load()
+	return min(l.end.Load(), shown)
 }
 
 // FileSize is the size of new files in bytes: what was found on disk, else what was configured.

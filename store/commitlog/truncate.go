@@ -181,6 +181,7 @@ func (l *Log) settle(off int64) error {
 		l.newest.Store(tail)
 	}
 	app.pos, app.base, app.dirty = off, off, [2]int64{}
+	l.gate.cut(l, off)
 	l.end.Store(off)
 	l.flushed.Store(off)
 	l.whole.Store(-1)

@@ -82,7 +82,7 @@ func TestCommonPoint(t *testing.T) {
 func TestPartedAtARecord(t *testing.T) {
 	a, b, at := parting(t, 50, 3, true)
 	put(t, a, "T0", 0, []byte("and one more"))
-	m := ha.NewMaster(ha.MasterConfig{Log: a, Logger: slog.New(slog.DiscardHandler), Heartbeat: 5 * time.Millisecond})
+	m := ha.NewMaster(ha.MasterConfig{Log: a, Logger: slog.New(slog.DiscardHandler), Heartbeat: 5 * time.Millisecond, Rules: ha.Rules{Level: ha.LevelQuorum, Copies: 1}})
 	addr, stopMaster := serve(t, m)
 	defer stopMaster()
 	b.Follow(true)
@@ -98,7 +98,7 @@ func TestPartedAtARecord(t *testing.T) {
 		t.Errorf("the slave has taken %d bytes", b.LogEnd()-end)
 	}
 	got := make(chan bool, 1)
-	m.Wait(end, 1, 20*time.Millisecond, func(ok bool) { got <- ok })
+	m.Wait(end, 20*time.Millisecond, func(ok bool) { got <- ok })
 	if <-got {
 		t.Error("a slave with other bytes has counted as a copy")
 	}

@@ -155,7 +155,7 @@ func TestCopy(t *testing.T) {
 		}
 	}
 	send(200)
-	m := ha.NewMaster(ha.MasterConfig{Log: src, Logger: slog.New(slog.DiscardHandler), BatchBytes: 7000, Heartbeat: 10 * time.Millisecond})
+	m := ha.NewMaster(ha.MasterConfig{Log: src, Logger: slog.New(slog.DiscardHandler), BatchBytes: 7000, Heartbeat: 10 * time.Millisecond, Rules: ha.Rules{Level: ha.LevelQuorum, Copies: 1}})
 	addr, stopMaster := serve(t, m)
 	defer stopMaster()
 	addr = cutter(t, addr, rand.New(rand.NewPCG(seed, 1)))
@@ -180,7 +180,7 @@ func TestCopy(t *testing.T) {
 				t.Errorf("queues of the master %v\nand of the slave %v", a, b)
 			}
 			done := make(chan bool, 1)
-			m.Wait(end, 1, time.Minute, func(ok bool) { done <- ok })
+			m.Wait(end, time.Minute, func(ok bool) { done <- ok })
 			if !<-done {
 				t.Error("the slave has everything, and the master does not know")
 			}
@@ -209,7 +209,7 @@ func TestParted(t *testing.T) {
 	src, stopSrc := running(t, config(t.TempDir()))
 	defer stopSrc()
 	put(t, src, "T", 0, []byte("one"))
-	m := ha.NewMaster(ha.MasterConfig{Log: src, Logger: slog.New(slog.DiscardHandler)})
+	m := ha.NewMaster(ha.MasterConfig{Log: src, Logger: slog.New(slog.DiscardHandler), Rules: ha.Rules{Level: ha.LevelQuorum, Copies: 2}})
 	addr, stopMaster := serve(t, m)
 	defer stopMaster()
 
@@ -231,7 +231,7 @@ func TestParted(t *testing.T) {
 	defer cancel()
 	eventually(t, "a slave with files of another size goes on", func() bool { return f.State().Phase == ha.PhaseParted })
 	got := make(chan bool, 1)
-	m.Wait(src.LogEnd(), 2, 10*time.Millisecond, func(ok bool) { got <- ok })
+	m.Wait(src.LogEnd(), 10*time.Millisecond, func(ok bool) { got <- ok })
 	if <-got {
 		t.Error("two copies without two slaves")
 	}

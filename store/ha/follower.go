@@ -55,6 +55,9 @@ type FollowerConfig struct {
 	Parted func(error) bool
 	// AckFlushed reports what is durable instead of what is written.
 	AckFlushed bool
+	// Hello, if set, tells the master who has opened the connection from the address local, and returns whether the master
+	// wants to be told what is durable. A master that does not know the question gets on without. It must end by itself.
+	Hello func(ctx context.Context, local string) (flushed bool)
 	// Heartbeat is the time between reports of an idle slave (5 s), Silence that after which a master is given up (20 s),
 	// Retry that to the next try (1 s).
 	Heartbeat, Silence, Retry time.Duration
@@ -187,17 +190,13 @@ type link struct {
 	first  int64       // the first report
 	own    int64       // bytes of the master before this are compared with the log, not appended
 	same   atomic.Bool // they have been, or there are none
+	flush  bool        // reports tell what is durable
 	wmu    sync.Mutex
 	buf    []byte
 }
 
 // follow copies from one connection until it ends.
 func (f *Follower) follow(ctx context.Context, addr string) error {
-	if f.cfg.AckFlushed { // or a later report would be behind the first
-		if err := f.cfg.Log.Flush(); err != nil {
-			return err
-		}
-	}
 	end := f.cfg.Log.LogEnd()
 	report, err := f.begin(ctx, end)
 	if err != nil {
@@ -210,7 +209,15 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	}
 	defer func() { _ = c.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	l := &link{f: f, c: c, at: -1, prefix: end == 0 && report == 1, first: report, own: end}
+	l := &link{f: f, c: c, at: -1, prefix: end == 0 && report == 1, first: report, own: end, flush: f.cfg.AckFlushed}
+	if f.cfg.Hello != nil {
+		l.flush = f.cfg.Hello(ctx, c.LocalAddr().String()) || l.flush
+	}
+	if l.flush { // or a later report would be behind the first
+		if err := f.cfg.Log.Flush(); err != nil {
+			return err
+		}
+	}
 	if end > 0 {
 		l.at = report
 	}
@@ -293,7 +300,7 @@ func (l *link) acked() int64 {
 	if !l.same.Load() {
 		return l.first
 	}
-	if l.f.cfg.AckFlushed {
+	if l.flush {
 		return l.f.cfg.Log.LogFlushed()
 	}
 	return l.f.cfg.Log.LogEnd()
@@ -324,7 +331,7 @@ func (l *link) receive(addr string) error {
 		if r.Buffered() >= headLen {
 			continue // one report for all of them
 		}
-		if l.f.cfg.AckFlushed {
+		if l.flush {
 			if err := l.f.cfg.Log.Flush(); err != nil {
 				return err
 			}

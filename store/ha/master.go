@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,16 @@ type MasterConfig struct {
 	LastFile bool
 	// Together, if set, calls the function that it is given once: it tells all waiters that one report releases.
 	Together func(func())
+	// Rules are when waits are over, at the beginning (SetRules); Gate is told what consumers may see. Nil: nobody is.
+	Rules Rules
+	Gate  Gate
+	// Recorded are the times of fewer copies that were recorded before, what is before Base had its copies when it was
+	// acknowledged, and Record makes the times of now durable. Without Record they are forgotten.
+	Recorded []Interval
+	Base     int64
+	Record   func([]Interval) error
+	// Async, if set, says that nobody waits for a slave.
+	Async func(Peer) bool
 	// MaxConns bounds the connections of slaves (64).
 	MaxConns int
 }
@@ -50,23 +61,39 @@ func (c *MasterConfig) setDefaults() {
 	}
 }
 
+// Gate holds back what consumers must not see yet. It must not call the master.
+type Gate interface {
+	Gate()
+	Ungate()
+	Confirm(pos int64)
+}
+
 // Master sends a log to slaves and tells who waits for their copies. It is safe to share.
 type Master struct {
 	cfg   MasterConfig
 	conns atomic.Int64 // the next number
 
+	inSync atomic.Pointer[NotEnoughError] // nil: puts that wait are let in
+	waits  atomic.Bool
+	kick   chan struct{} // there is something to record
+
 	mu struct {
 		sync.Mutex
-		acks   *acks
-		open   map[int64]*slaveConn
-		closed bool
-		timer  *time.Timer
+		group   *Group
+		gated   bool
+		record  *Decision // not durable yet
+		open    map[int64]*slaveConn
+		hellos  map[string]hello
+		refused []Refused
+		closed  bool
+		timer   *time.Timer
 	}
 }
 
 // slaveConn is one connection of a slave.
 type slaveConn struct {
 	net.Conn
+	id   string       // what the slave has told of itself
 	next atomic.Int64 // what is sent next
 	rate byteRate
 }
@@ -105,30 +132,42 @@ func (r *byteRate) turn(now time.Time) {
 // Conn is a connection of a slave, as its master sees it.
 type Conn struct {
 	Peer           string
-	End            int64 // behind the last byte that the slave has reported
-	Next           int64 // what is sent next
+	Replica        string // Replica.ID
+	InSync         bool   // the replica is
+	End            int64  // behind the last byte that the slave has reported
+	Next           int64  // what is sent next
 	BytesPerSecond int64
 }
 
-// Conns are the connections of the slaves that follow, in no order.
-func (m *Master) Conns() []Conn {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	now := time.Now()
-	var out []Conn
-	for id, a := range m.mu.acks.conns {
-		if c := m.mu.open[id]; c != nil {
-			out = append(out, Conn{Peer: c.RemoteAddr().String(), End: a.end, Next: c.next.Load(), BytesPerSecond: c.rate.read(now)})
+// Conns are the connections of the slaves that follow, in the order in which they came.
+func (m *Master) Conns() (out []Conn) {
+	m.event(func(g *Group, now time.Time) {
+		g.Tick(now)
+		for _, a := range g.conns {
+			c := m.mu.open[a.conn]
+			if c == nil {
+				continue
+			}
+			in := slices.ContainsFunc(g.all, func(r Replica) bool {
+				return r.InSync && r.ID == a.name() && r.Known == (a.who.ID != "")
+			})
+			out = append(out, Conn{
+				Peer: c.RemoteAddr().String(), Replica: a.name(), InSync: in, End: a.end, Next: c.next.Load(), BytesPerSecond: c.rate.read(now),
+			})
 		}
-	}
+	})
 	return out
 }
 
 // NewMaster makes a master. It starts nothing.
 func NewMaster(cfg MasterConfig) *Master {
 	cfg.setDefaults()
-	m := &Master{cfg: cfg}
-	m.mu.acks, m.mu.open = newAcks(), map[int64]*slaveConn{}
+	m := &Master{cfg: cfg, kick: make(chan struct{}, 1)}
+	m.mu.group = NewGroup(cfg.Rules, cfg.Base, cfg.Log.LogEnd(), cfg.Recorded, time.Now())
+	m.mu.open, m.mu.hellos = map[int64]*slaveConn{}, map[string]hello{}
+	m.mu.Lock()
+	m.decide()
+	m.mu.Unlock()
 	return m
 }
 
@@ -141,6 +180,8 @@ func (m *Master) Serve(ctx context.Context, l net.Listener) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer m.close()
+	wg.Go(func() { m.tick(ctx) })
+	wg.Go(func() { m.recorder(ctx) })
 	for {
 		c, err := l.Accept()
 		if ctx.Err() != nil {
@@ -188,62 +229,10 @@ func (m *Master) close() {
 	if m.mu.timer != nil {
 		m.mu.timer.Stop()
 	}
-	ws := m.mu.acks.all()
+	m.mu.group.Close()
+	ws := m.decide()
 	m.mu.Unlock()
-	m.finish(ws, false)
-}
-
-// finish tells waiters what became of their copies.
-func (m *Master) finish(ws []*waiter, ok bool) {
-	if len(ws) == 0 {
-		return
-	}
-	m.cfg.Together(func() {
-		for _, w := range ws {
-			w.done(ok)
-		}
-	})
-}
-
-// Wait calls done(true) once copies slaves have the log up to end, done(false) after timeout or when the master is closed.
-// It is called exactly once, maybe before Wait returns, and must not block.
-func (m *Master) Wait(end int64, copies int, timeout time.Duration, done func(ok bool)) {
-	m.mu.Lock()
-	if m.mu.closed {
-		m.mu.Unlock()
-		done(copies <= 0)
-		return
-	}
-	reached := m.mu.acks.wait(&waiter{end: end, copies: copies, deadline: time.Now().Add(timeout), done: done})
-	if !reached && m.mu.timer == nil {
-		m.mu.timer = time.AfterFunc(timeout, m.expire)
-	}
-	m.mu.Unlock()
-	if reached {
-		done(true)
-	}
-}
-
-// expire tells those whose time is up, and comes again when the next one's is.
-func (m *Master) expire() {
-	m.mu.Lock()
-	late, next := m.mu.acks.expire(time.Now())
-	switch {
-	case m.mu.closed:
-	case next.IsZero():
-		m.mu.timer = nil
-	default:
-		m.mu.timer = time.AfterFunc(time.Until(next), m.expire)
-	}
-	m.mu.Unlock()
-	m.finish(late, false)
-}
-
-// Replicas are the slaves that follow, by id.
-func (m *Master) Replicas() []Replica {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.mu.acks.replicas()
+	m.finish(ws)
 }
 
 // serve is the life of one connection.
@@ -254,27 +243,26 @@ func (m *Master) serve(ctx context.Context, id int64, c *slaveConn) {
 		_ = c.Close()
 		m.mu.Lock()
 		delete(m.mu.open, id)
-		m.mu.acks.leave(id)
 		m.mu.Unlock()
+		m.event(func(g *Group, now time.Time) { g.Leave(id, now) })
 	}()
 	report, err := m.firstReport(c)
 	if err != nil {
 		log.Info("a connection to the replication port has ended before a report", "err", err)
 		return
 	}
+	who := m.whoIs(peer)
+	c.id = who.ID
 	span := Span{Min: m.cfg.Log.LogMin(), End: m.cfg.Log.LogEnd(), FileSize: m.cfg.Log.LogFileSize()}
 	start, err := span.start(report, m.cfg.LastFile)
 	if err != nil {
 		log.Error("a slave is refused", "err", err)
+		m.refuse(who, peer, err)
 		return
 	}
-	log.Info("a slave follows", "reported", report, "from", start)
+	log.Info("a slave follows", "replica", who.ID, "reported", report, "from", start)
 	c.next.Store(start)
-	m.mu.Lock()
-	m.mu.acks.join(id, replicaOf(peer), report, time.Now())
-	done := m.mu.acks.release()
-	m.mu.Unlock()
-	m.finish(done, true)
+	m.event(func(g *Group, now time.Time) { g.Join(id, who, report, now) })
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
@@ -289,15 +277,6 @@ func (m *Master) serve(ctx context.Context, id int64, c *slaveConn) {
 		err = cause
 	}
 	log.Info("a slave has left", "err", err)
-}
-
-// replicaOf names a slave that has not told who it is: by its host, so that connections that it has left behind do not
-// count as copies.
-func replicaOf(peer string) string {
-	if host, _, err := net.SplitHostPort(peer); err == nil {
-		return host
-	}
-	return peer
 }
 
 func (m *Master) firstReport(c net.Conn) (int64, error) {
@@ -333,13 +312,15 @@ func (m *Master) receive(id int64, c net.Conn) error {
 			continue
 		}
 		have = copy(buf, buf[used:have])
-		m.mu.Lock()
-		done, err := m.mu.acks.report(id, end, m.cfg.Log.LogEnd(), time.Now())
-		m.mu.Unlock()
+		m.event(func(g *Group, now time.Time) { err = g.Report(id, end, now) })
 		if err != nil {
+			who := Peer{}
+			if s, ok := c.(*slaveConn); ok {
+				who.ID = s.id
+			}
+			m.refuse(who, c.RemoteAddr().String(), err)
 			return err
 		}
-		m.finish(done, true)
 	}
 }
 
