@@ -102,6 +102,7 @@ func planKinds() map[string]planKind {
 		kindOffset:        {replanOffset, undoOffset},
 		kindOffsetRemoval: {replanOffsetRemoval, undoOffsetRemoval},
 		kindCopy:          {replanCopy, nil},
+		kindRole:          {replanRole, nil},
 	}
 }
 

@@ -76,6 +76,10 @@ type Broker struct {
 	delays         *delayService
 	ha             replication
 	slave          *slave // nil: a master
+	role           role
+	fence          fence
+	reopening      chan string   // why Run is to end with a ReopenError
+	taken          chan struct{} // a name server has taken a registration
 	timers         *timerService
 
 	stats                  *stats.Set
@@ -126,7 +130,7 @@ func New(cfg Config) (*Broker, error) {
 	if e := cfg.unsupported(); e != nil {
 		return nil, e
 	}
-	b := &Broker{clock: cfg.Clock, log: cfg.Logger, fsys: cfg.Store.FS, ready: make(chan struct{}), renaming: make(chan struct{}, 1)}
+	b := &Broker{clock: cfg.Clock, log: cfg.Logger, fsys: cfg.Store.FS, ready: make(chan struct{}), renaming: make(chan struct{}, 1), reopening: make(chan string, 1), taken: make(chan struct{}, 1)}
 	if b.clock == nil {
 		b.clock = clock.System
 	}
@@ -233,20 +237,30 @@ func (b *Broker) Run(ctx context.Context) error {
 	if err == nil {
 		err = b.startReplication(ctx, workerCtx, &workers)
 	}
+	var reopen string
 	if err == nil {
 		b.register(ctx)
 		close(b.ready)
 		select {
 		case <-ctx.Done():
+		case reopen = <-b.reopening:
+			b.log.Info("the broker is started anew", "why", reopen)
 		case err = <-failed:
 			b.log.Error("the store has failed; the broker stops", "error", err)
 		}
 	}
-	return errors.Join(err, b.stop(serving, stopWorkers, &workers))
+	err = errors.Join(err, b.stop(serving, stopWorkers, &workers))
+	if err == nil && reopen != "" {
+		return &ReopenError{Why: reopen}
+	}
+	return err
 }
 
 // open opens the store and loads the tables.
 func (b *Broker) open(ctx context.Context) error {
+	if err := b.loadRole(); err != nil {
+		return err
+	}
 	cfg := b.cfg()
 	sc := cfg.Store
 	sc.FS, sc.Clock, sc.Logger, sc.OnArrive, sc.Together = b.fsys, b.clock, b.log, b.arrived, b.flushed.Do
@@ -255,6 +269,9 @@ func (b *Broker) open(ctx context.Context) error {
 	b.limits = server.NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
 	queues, logs := openFiles(b.limits.Rest())
 	sc.MaxOpenFiles, sc.MaxOpenLogFiles = cmp.Or(sc.MaxOpenFiles, queues), cmp.Or(sc.MaxOpenLogFiles, logs)
+	if err := b.wipeLog(sc); err != nil {
+		return err
+	}
 	st, err := store.Open(sc)
 	if err != nil {
 		return err
@@ -266,12 +283,12 @@ func (b *Broker) open(ctx context.Context) error {
 	if cfg.isSlave() {
 		b.slave = newSlave(b, st)
 	}
-	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, func() error { return b.openOwnWork(st) }} {
+	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, b.cutLog, func() error { return b.openOwnWork(st) }} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}
 	}
-	for _, prepare := range []func() error{func() error { return b.findAddress(ctx) }, b.prepareNaming} {
+	for _, prepare := range []func() error{func() error { return b.findAddress(ctx) }, b.prepareNaming, func() error { return b.fenceAtStart(ctx) }} {
 		if err := prepare(); err != nil {
 			return errors.Join(err, st.Close())
 		}
@@ -330,6 +347,7 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 		wg.Go(func() { b.slave.run(ctx) })
 		return &wg
 	}
+	wg.Go(func() { b.watchRivals(ctx) })
 	wg.Go(func() { b.delays.Run(ctx) })
 	wg.Go(func() { b.pops.Run(ctx) })
 	wg.Go(func() { b.transactions.Run(ctx) })
@@ -386,7 +404,7 @@ func (b *Broker) prepareNaming() error {
 	cc.OnClose = func(addr string, _ error) { b.registrar.Lost(addr) }
 	b.client = client.New(cc)
 	b.registrar = newRegistrar(b.client, b.identity, b.topics, b.registerSettings, b.now, b.log)
-	b.registrar.onOrder = b.topics.SetOrder
+	b.registrar.onOrder, b.registrar.onTaken = b.topics.SetOrder, func() { signal(b.taken) }
 	if b.slave != nil {
 		b.registrar.onMaster = b.slave.learn
 	}
@@ -403,6 +421,9 @@ func (b *Broker) identity() identity {
 // register starts the registration and waits for its first round, but not for
 // name servers that do not answer.
 func (b *Broker) register(ctx context.Context) {
+	if b.fence.given() {
+		return // another master has taken its place
+	}
 	list, err := b.nameServerList(ctx)
 	if err != nil {
 		b.log.Error("the list of name servers cannot be read", "namesrvAddr", b.cfg().NamesrvAddr, "error", err)

@@ -74,6 +74,9 @@ func (c *Config) namesrvText() string {
 
 // refreshNameServers looks for added and removed name servers.
 func (b *Broker) refreshNameServers(ctx context.Context) {
+	if b.fence.given() {
+		return
+	}
 	list, err := b.nameServerList(ctx)
 	if err != nil {
 		b.log.Warn("the list of name servers could not be read again; the old one stays", "error", err)

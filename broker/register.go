@@ -62,6 +62,8 @@ type registrar struct {
 	onOrder func(map[string]bool)
 	// onMaster, if set, is told the addresses of the master that a name server gives a slave.
 	onMaster func(haAddr, addr string)
+	// onTaken, if set, is told of each registration that was taken; it must not block.
+	onTaken func()
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -77,6 +79,7 @@ type registerSettings struct {
 	period, timeout time.Duration
 	force           bool
 	permission      int32
+	epoch           int64 // the state version of registrations: the name server lets the higher one be the master
 }
 
 // nsTarget is one name server.
@@ -409,6 +412,7 @@ func (t *nsTarget) send(ctx context.Context) (full bool, sent int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	topics, version, full, gone := t.due()
+	version.StateVersion = s.epoch
 	switch {
 	case gone:
 		topics, version = t.reg.topics.Pick(func() []string { return nil })
@@ -418,6 +422,7 @@ func (t *nsTarget) send(ctx context.Context) (full bool, sent int, err error) {
 	case !full && len(topics) == 0:
 		return full, 0, nil
 	}
+	version.StateVersion = s.epoch
 	for name, c := range topics {
 		c.Perm &= s.permission | permInherit
 		topics[name] = c
@@ -435,6 +440,9 @@ func (t *nsTarget) send(ctx context.Context) (full bool, sent int, err error) {
 	}
 	if resp.Code != remoting.RespSuccess {
 		return full, 0, &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: "REGISTER_BROKER", Addr: t.addr}
+	}
+	if t.reg.onTaken != nil {
+		t.reg.onTaken()
 	}
 	if full {
 		t.order(resp.Body)

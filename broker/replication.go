@@ -150,6 +150,7 @@ func (b *Broker) handleHAStatus(r *server.Request) {
 			})
 		}
 	}
+	info.Mqx = b.haInfo()
 	p := newReply(remoting.RespSuccess, "")
 	b.body(p, info)
 	p.to(r)

@@ -140,6 +140,7 @@ func (b *Broker) mux(vip bool) *server.Mux {
 			b.bind(m, s)
 		}
 	}
+	m.Handle(remoting.ReqMqxHA, b.classes.of(adminStage), b.handleHA)
 	for code, why := range refusedReasons {
 		m.HandleInline(code, refuseWith(why))
 	}

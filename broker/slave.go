@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"mqx/internal/fastjson"
 	"mqx/remoting"
 	"mqx/remoting/server"
 	"mqx/store"
@@ -36,7 +35,7 @@ func newSlave(b *Broker, st *store.Store) *slave {
 	s := &slave{b: b, tables: tables{b: b}, learned: make(chan struct{}, 1)}
 	s.follower = ha.NewFollower(ha.FollowerConfig{
 		Log: st, Logger: b.log, Master: s.haAddr, Blank: s.blank, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
-		Parted: store.IsForeign,
+		Parted: store.IsForeign, Range: s.masterRange,
 	})
 	return s
 }
@@ -117,23 +116,21 @@ func (s *slave) blank(ctx context.Context) (int64, error) {
 	if master == "" {
 		return 0, errors.New("a slave without a log has to ask its master where it begins, and no name server has told who that is")
 	}
-	body, err := s.b.askMaster(ctx, master, remoting.ReqGetBrokerRuntimeInfo)
-	var info remoting.KVTable
-	if err == nil {
-		err = fastjson.Unmarshal(body, &info)
-	}
+	first, last, err := s.b.logOf(ctx, master)
 	if err != nil {
-		return 0, fmt.Errorf("cannot ask the master %s where its log begins: %w", master, err)
-	}
-	first, err := strconv.ParseInt(info.Table["commitLogMinOffset"], 10, 64)
-	last, err2 := strconv.ParseInt(info.Table["commitLogMaxOffset"], 10, 64)
-	if err := errors.Join(err, err2); err != nil {
-		return 0, fmt.Errorf("cannot read where the log of master %s begins: %w", master, err)
+		return 0, err
 	}
 	if last <= 0 {
 		return 0, nil
 	}
 	return max(first, 1), nil
+}
+
+// logRange reads the beginning and the end of a log out of what a broker tells about itself.
+func logRange(table map[string]string) (first, last int64, err error) {
+	first, err = strconv.ParseInt(table["commitLogMinOffset"], 10, 64)
+	last, err2 := strconv.ParseInt(table["commitLogMaxOffset"], 10, 64)
+	return first, last, errors.Join(err, err2)
 }
 
 // masterOnly are the requests that only a master serves, since they write.

@@ -3,6 +3,7 @@ package cmd
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,7 +14,7 @@ import (
 )
 
 func newHACmd(a *app) *cobra.Command {
-	return asGroup(&cobra.Command{Use: "ha", Short: "Replication of brokers"}, newHAStatusCmd(a), newHAGetCmd(a))
+	return asGroup(&cobra.Command{Use: "ha", Short: "Replication of brokers"}, newHAStatusCmd(a), newHAGetCmd(a), newHAPromoteCmd(a), newHADemoteCmd(a), newHAResyncCmd(a), newHASalvageCmd(a))
 }
 
 func newControllerCmd(a *app) *cobra.Command {
@@ -34,6 +35,9 @@ var haStatusSchema = render.Schema{Kind: "HAStatusList", Name: "broker", Fields:
 	{Name: "behind", Kind: render.Size, Tone: render.WarnAbove(0), Doc: "bytes that the slave is behind"},
 	{Name: "bytesPerSecond", Title: "BYTES/S", Kind: render.Size, Doc: "bytes that go to the slave a second"},
 	{Name: "ok", Kind: render.Bool, Tone: enabled, Doc: "the slave is in sync"},
+	{Name: "epoch", Kind: render.Int, Doc: "newest promotion in the group that the broker knows, 0 before the first; unknown of Apache's"},
+	{Name: "state", Tone: render.ToneOf(map[string]render.Tone{"master": render.Good, "following": render.Good, "fenced": render.Bad, "parted": render.Bad, "ahead": render.Bad, "behind": render.Bad}, render.Warn), Doc: "master, fenced (another master has taken its place); of a slave following, connecting, no-master, or parted, ahead and behind, which mqx admin ha resync mends; unknown of Apache's"},
+	{Name: "why", Whole: true, Wide: true, Doc: "why it takes no messages, or does not follow"},
 	{Name: "sendOffset", Kind: render.Int, Wide: true, Doc: "byte at which the master sends next"},
 	{Name: "lastRead", Kind: render.Time, Wide: true, Doc: "of a slave: when it last read from its master"},
 	{Name: "lastWrite", Kind: render.Time, Wide: true, Doc: "of a slave: when it last reported"},
@@ -74,7 +78,12 @@ func haRows(s *admin.HAStatus) (rows [][]any) {
 		id = s.ID
 	}
 	who := []any{orUnknown(s.Cluster), cmp.Or(s.Name, s.Addr), id, s.Addr}
-	line := func(rest ...any) { rows = append(rows, append(append([]any{}, who...), rest...)) }
+	epoch, state, why := haStanding(&s.Info)
+	line := func(rest ...any) {
+		const ahead = 9 // columns between those of the broker and its standing
+		row := slices.Concat(who, rest[:ahead], []any{epoch, state, why}, rest[ahead:])
+		rows = append(rows, row)
+	}
 	if !s.Info.Master {
 		r := s.Info.ClientRuntimeInfo
 		if r == nil {
@@ -92,6 +101,20 @@ func haRows(s *admin.HAStatus) (rows [][]any) {
 		line(append(append([]any{}, head...), nil, nil, nil, nil, nil, nil, nil, nil)...)
 	}
 	return rows
+}
+
+// haStanding is how a broker of mqx stands in its group; all unknown of one of Apache.
+func haStanding(info *remoting.HARuntimeInfo) (epoch, state, why any) {
+	m := info.Mqx
+	switch {
+	case m == nil:
+		return nil, nil, nil
+	case m.Fenced != "":
+		return m.Epoch, "fenced", m.Fenced
+	case m.Phase == "":
+		return m.Epoch, "master", nil
+	}
+	return m.Epoch, m.Phase, orUnknown(m.Error)
 }
 
 var haReplicaSchema = render.Schema{Kind: "HAReplicaList", Name: "broker", Fields: []render.Field{

@@ -11,14 +11,17 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"mqx/broker"
 	"mqx/internal/props"
 	"mqx/internal/sdnotify"
 )
@@ -102,6 +105,9 @@ func (a *app) serve(ctx context.Context, log *slog.Logger, s server, started fun
 	notify(log, sdnotify.Ready, sdnotify.Status("serving"))
 	select {
 	case err := <-done:
+		if reopen := (*broker.ReopenError)(nil); errors.As(err, &reopen) {
+			return startAnew(log)
+		}
 		return ended(ctx, err)
 	case <-ctx.Done():
 	}
@@ -113,6 +119,23 @@ func (a *app) serve(ctx context.Context, log *slog.Logger, s server, started fun
 	}
 	return err
 }
+
+// startAnew replaces this process by one that was started the same way: same process id, same arguments. It returns only
+// where that fails.
+func startAnew(log *slog.Logger) error {
+	path, err := os.Executable()
+	if _, statErr := os.Stat(selfExe); statErr == nil {
+		path, err = selfExe, nil // also where the file has been replaced meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("cannot start anew: %w", err)
+	}
+	log.Info("starting anew")
+	return fmt.Errorf("cannot start %q anew: %w", path, syscall.Exec(path, os.Args, os.Environ()))
+}
+
+// selfExe is the program of this process on Linux.
+const selfExe = "/proc/self/exe"
 
 // ended: the end of a server that nobody told to stop is a failure, whatever it returned.
 func ended(ctx context.Context, err error) error {

@@ -7,6 +7,7 @@ type HARuntimeInfo struct {
 	InSyncSlaveNums          int32                     `json:"inSyncSlaveNums"`
 	Master                   bool                      `json:"master"`
 	MasterCommitLogMaxOffset int64                     `json:"masterCommitLogMaxOffset"`
+	Mqx                      *HAInfo                   `json:"mqx,omitempty"` // of brokers of mqx only
 }
 
 // HAConnectionRuntimeInfo is one replica as its master sees it.

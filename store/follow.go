@@ -69,3 +69,15 @@ func (s *Store) Follow(on bool) {
 	defer s.putting.Unlock()
 	s.following.Store(on)
 }
+
+// Fence makes the store take no messages and say why, until it is called with nil. What was under way is in the log when it
+// returns.
+func (s *Store) Fence(why error) {
+	s.putting.Lock()
+	defer s.putting.Unlock()
+	if why == nil {
+		s.fenced.Store(nil)
+		return
+	}
+	s.fenced.Store(&why)
+}

@@ -165,6 +165,9 @@ func (s *Store) refusal() (Status, error) {
 	if s.following.Load() {
 		return ServiceNotAvailable, errFollowing
 	}
+	if why := s.fenced.Load(); why != nil {
+		return ServiceNotAvailable, *why
+	}
 	if why := s.disk.refusal.Load(); why != nil {
 		return ServiceNotAvailable, why
 	}

@@ -66,6 +66,7 @@ type Store struct {
 	queuesFailed atomic.Bool  // a sync of the queues failed: no checkpoint any more
 	closing      atomic.Bool  // changes under start
 	following    atomic.Bool  // the log comes from a master
+	fenced       atomic.Pointer[error]
 	stats        counters
 
 	found struct {

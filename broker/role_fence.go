@@ -1,0 +1,194 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"mqx/internal/fastjson"
+	"mqx/remoting"
+)
+
+const (
+	// rivalEvery is the time between two looks for another master of the group, beside those after a registration.
+	rivalEvery = 30 * time.Second
+	// rivalTimeout bounds the look before the start serves: name servers that do not answer do not keep a master from it.
+	rivalTimeout = 2 * time.Second
+	// fenceMost bounds how long a fence holds that is asked for.
+	fenceMost = 10 * time.Minute
+)
+
+// fence is why a master takes no messages.
+type fence struct {
+	mu struct {
+		sync.Mutex
+		rival *roleRival  // another one has taken its place
+		lift  *time.Timer // of a fence for a while
+		text  string
+	}
+}
+
+// given reports whether another master has taken this one's place.
+func (f *fence) given() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mu.rival != nil
+}
+
+// why is the reason, empty where there is no fence.
+func (f *fence) why() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mu.text
+}
+
+// fenceFor makes the master take no messages for d; 0 lifts that. A fence that a rival is the reason of stays.
+func (b *Broker) fenceFor(d time.Duration) {
+	f := &b.fence
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.rival != nil {
+		return
+	}
+	if f.mu.lift != nil {
+		f.mu.lift.Stop()
+		f.mu.lift = nil
+	}
+	if d <= 0 {
+		f.mu.text = ""
+		b.store.Fence(nil)
+		return
+	}
+	f.mu.text = "this broker takes no messages while its group gets another master"
+	b.store.Fence(errors.New(f.mu.text))
+	f.mu.lift = time.AfterFunc(min(d, fenceMost), func() { b.fenceFor(0) })
+}
+
+// giveUp makes the master take no messages any more, since rival has taken its place, durably.
+func (b *Broker) giveUp(rival roleRival) {
+	f := &b.fence
+	f.mu.Lock()
+	f.mu.rival, f.mu.text = &rival, rival.text()
+	if f.mu.lift != nil {
+		f.mu.lift.Stop()
+		f.mu.lift = nil
+	}
+	b.store.Fence(errors.New(f.mu.text))
+	f.mu.Unlock()
+	if err := b.role.change(func(s *roleState) error {
+		s.Fenced, s.Epoch = &rival, max(s.Epoch, rival.Epoch)
+		return nil
+	}); err != nil {
+		b.log.Error("that this master has been replaced could not be saved", "error", err)
+	}
+	b.log.Error("this broker takes no messages any more: another master has taken its place", "master", rival.Addr, "epoch", rival.Epoch)
+	b.registrar.SetServers(nil)
+}
+
+// fenceAtStart looks, before anything is served, whether this master has been replaced while it was away.
+func (b *Broker) fenceAtStart(ctx context.Context) error {
+	if b.slave != nil {
+		return nil
+	}
+	if was := b.role.get().Fenced; was != nil {
+		b.giveUp(*was)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, rivalTimeout)
+	defer cancel()
+	b.lookForRival(ctx)
+	return nil
+}
+
+// watchRivals looks for another master from time to time until ctx ends, and soon after each registration.
+func (b *Broker) watchRivals(ctx context.Context) {
+	t := time.NewTicker(rivalEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		case <-b.taken:
+		}
+		if b.fence.given() {
+			return
+		}
+		b.lookForRival(ctx)
+	}
+}
+
+// lookForRival asks the name servers who the master of the group is, and gives up where that is another broker with a
+// higher epoch. The epoch is what that broker has registered with, so that it need not answer itself.
+func (b *Broker) lookForRival(ctx context.Context) {
+	list, err := b.nameServerList(ctx)
+	if err != nil {
+		return // told by those who register
+	}
+	var wg sync.WaitGroup
+	found := make([]*roleRival, len(list))
+	for i, addr := range list {
+		wg.Go(func() {
+			var err error
+			if found[i], err = b.rivalAt(ctx, addr); err != nil && ctx.Err() == nil {
+				b.quiet.Warn("a name server could not be asked who the master of this group is", "addr", addr, "error", err)
+			}
+		})
+	}
+	wg.Wait()
+	var worst *roleRival
+	for _, r := range found {
+		if r != nil && (worst == nil || r.Epoch > worst.Epoch) {
+			worst = r
+		}
+	}
+	if worst != nil && worst.Epoch > b.role.epoch() {
+		b.giveUp(*worst)
+	}
+}
+
+// rivalAt is the other master that a name server knows, nil where there is none.
+func (b *Broker) rivalAt(ctx context.Context, nameServer string) (*roleRival, error) {
+	who := b.identity()
+	ask := func(req *remoting.Command) ([]byte, error) {
+		ctx, cancel := context.WithTimeout(ctx, syncEvery)
+		defer cancel()
+		resp, err := b.client.Call(ctx, nameServer, req)
+		if err != nil {
+			return nil, err
+		}
+		if resp.Code != remoting.RespSuccess {
+			return nil, &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(req.Code), Addr: nameServer}
+		}
+		return resp.Body, nil
+	}
+	body, err := ask(remoting.NewRequest(remoting.ReqGetBrokerMemberGroup, &remoting.GetBrokerMemberGroupHeader{ClusterName: who.cluster, BrokerName: who.name}))
+	if err != nil {
+		return nil, err
+	}
+	var members remoting.GetBrokerMemberGroupBody
+	if err := fastjson.Unmarshal(body, &members); err != nil {
+		return nil, fmt.Errorf("cannot read the members of the group: %w", err)
+	}
+	if members.BrokerMemberGroup == nil {
+		return nil, nil
+	}
+	other := members.BrokerMemberGroup.BrokerAddrs[0]
+	if other == "" || other == who.addr {
+		return nil, nil
+	}
+	req := remoting.NewRequest(remoting.ReqQueryDataVersion, &remoting.QueryDataVersionHeader{BrokerName: who.name, BrokerAddr: other, ClusterName: who.cluster})
+	if req.Body, err = fastjson.Marshal(&remoting.DataVersion{}); err != nil {
+		return nil, err
+	}
+	if body, err = ask(req); err != nil || len(body) == 0 {
+		return nil, err
+	}
+	var version remoting.DataVersion
+	if err := fastjson.Unmarshal(body, &version); err != nil {
+		return nil, fmt.Errorf("cannot read the data version of %s: %w", other, err)
+	}
+	return &roleRival{Epoch: version.StateVersion, Addr: other}, nil
+}

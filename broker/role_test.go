@@ -1,0 +1,198 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mqx/internal/fastjson"
+	"mqx/remoting"
+	"mqx/store/ha"
+)
+
+// ha asks a broker for its part in its group.
+func (r *running) askHA(act string, args, into any) (code int32, text string) {
+	r.t.Helper()
+	req := remoting.NewRequest(remoting.ReqMqxHA, nil)
+	req.Fields.Set(remoting.FieldAct, act)
+	if args != nil {
+		req.Body, _ = json.Marshal(args)
+	}
+	resp, err := r.c.Call(r.t.Context(), r.addr, req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if resp.Code == remoting.RespSuccess && into != nil {
+		if err := fastjson.Unmarshal(resp.Body, into); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return resp.Code, resp.Remark
+}
+
+// reopened waits until Run has ended to be started anew, and starts the broker anew.
+func (r *running) reopened(cfg Config) *running {
+	r.t.Helper()
+	select {
+	case err := <-r.ended:
+		if anew := (*ReopenError)(nil); !errors.As(err, &anew) {
+			r.t.Fatalf("Run ended with %v", err)
+		}
+	case <-time.After(time.Minute):
+		r.t.Fatal("Run does not end")
+	}
+	_ = r.c.Close()
+	r.cancel()
+	r.cancel = nil
+	return start(r.t, cfg)
+}
+
+func (r *running) until(what string, ok func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			r.t.Fatal(what)
+		}
+	}
+}
+
+// A slave is promoted while its master is away, takes messages, and the old master comes back, is fenced, becomes its slave:
+// what it had alone is cut and kept, with offsets that lay in it, and the logs are the same afterwards (r#323, r#3388, r#1094).
+func TestPromoteAndDemote(t *testing.T) {
+	ctx := context.Background()
+	mc := testConfig(t.TempDir())
+	m := start(t, mc)
+	m.createTopic("T", 1)
+	m.heartbeat("G", "CLUSTERING")
+	for range 10 {
+		m.send("T", 0, "", "both")
+	}
+	sc := testConfig(t.TempDir())
+	sc.BrokerRole, sc.BrokerID = "SLAVE", 1
+	s := start(t, sc)
+	s.slave.learn(m.at().haAddr, m.addr)
+	s.until("the slave does not come to the end", func() bool {
+		return s.store.Dispatched() == m.store.LogEnd() && s.topics.Get("T") != nil
+	})
+	// The slave is cut off from what comes now.
+	s.stop()
+	at := m.store.LogEnd()
+	for range 7 {
+		m.send("T", 0, "", "alone")
+	}
+	m.commit("G", "T", 0, 16)
+	s = start(t, sc)
+
+	if code, text := s.askHA(remoting.HAActPromote, &remoting.HAPromote{Epoch: 0, Role: "ASYNC_MASTER"}, nil); code == remoting.RespSuccess || !strings.Contains(text, "epoch") {
+		t.Errorf("a promotion without an epoch: %d %s", code, text)
+	}
+	if code, text := m.askHA(remoting.HAActPromote, &remoting.HAPromote{Epoch: 1, Role: "ASYNC_MASTER"}, nil); code == remoting.RespSuccess {
+		t.Errorf("a master was promoted: %s", text)
+	}
+	if code, text := s.askHA(remoting.HAActPromote, &remoting.HAPromote{Epoch: 1, Role: "ASYNC_MASTER"}, nil); code != remoting.RespSuccess {
+		t.Fatal(code, text)
+	}
+	s = s.reopened(sc) // the configuration still says SLAVE
+	var st remoting.HAState
+	s.askHA(remoting.HAActStatus, nil, &st)
+	if st.Role != "ASYNC_MASTER" || st.BrokerID != 0 || st.Epoch != 1 || len(st.Epochs) != 1 || st.Epochs[0].Start != at || st.LogEnd != at {
+		t.Fatalf("the promoted one: %+v", st)
+	}
+	for range 3 {
+		s.send("T", 0, "", "after")
+	}
+
+	// The old master learns of it and takes nothing any more, also after a restart.
+	m.giveUp(roleRival{Epoch: 1, Addr: s.addr})
+	if resp := m.sendCode("T", 0); resp.Code != remoting.RespServiceNotAvailable || !strings.Contains(resp.Remark, s.addr) {
+		t.Errorf("the old master: %d %s", resp.Code, resp.Remark)
+	}
+	m.stop()
+	m = start(t, mc)
+	if resp := m.sendCode("T", 0); resp.Code != remoting.RespServiceNotAvailable {
+		t.Errorf("the old master, started again: %d %s", resp.Code, resp.Remark)
+	}
+
+	var common remoting.HACommon
+	if code, text := m.askHA(remoting.HAActCompare, &remoting.HACompare{Master: s.addr, MasterHA: s.at().haAddr}, &common); code != remoting.RespSuccess {
+		t.Fatal(code, text)
+	}
+	if common.Common != at || common.Messages != 7 || common.High != s.store.LogEnd() {
+		t.Fatalf("compared: %+v, parted at %d", common, at)
+	}
+	if code, _ := m.askHA(remoting.HAActDemote, &remoting.HADemote{ID: 1, Cut: remoting.HACut{To: common.Common + 1}}, nil); code == remoting.RespSuccess {
+		t.Error("a cut within a record was taken")
+	}
+	if code, text := m.askHA(remoting.HAActDemote, &remoting.HADemote{ID: 1, Epoch: 1, Cut: remoting.HACut{To: common.Common}}, nil); code != remoting.RespSuccess {
+		t.Fatal(code, text)
+	}
+	m = m.reopened(mc)
+	if off, _ := m.offsets.Committed("T", "G", 0); off != 10 {
+		t.Errorf("an offset in what was cut is %d, want 10", off)
+	}
+	m.slave.learn(s.at().haAddr, s.addr)
+	m.until("the old master does not follow", func() bool { return m.store.LogEnd() == s.store.LogEnd() && m.store.Dispatched() == m.store.LogEnd() })
+	if m.store.MaxOffset("T", 0) != 13 {
+		t.Errorf("the queue ends at %d, want 13", m.store.MaxOffset("T", 0))
+	}
+	var kept []remoting.HAKept
+	m.askHA(remoting.HAActKept, nil, &kept)
+	if len(kept) != 1 || kept[0].Start != at || kept[0].Bytes == 0 {
+		t.Fatalf("kept: %+v", kept)
+	}
+	req := remoting.NewRequest(remoting.ReqMqxHA, nil)
+	req.Fields.Set(remoting.FieldAct, remoting.HAActRead)
+	req.Body, _ = json.Marshal(&remoting.HARead{Name: kept[0].Name, Len: 1 << 20})
+	resp, err := m.c.Call(ctx, m.addr, req)
+	if err != nil || int64(len(resp.Body)) != kept[0].Bytes || strings.Count(string(resp.Body), "alone") != 7 {
+		t.Errorf("what was kept: %v, %d bytes", err, len(resp.Body))
+	}
+	req.Body, _ = json.Marshal(&remoting.HARead{Name: "../config/topics.json", Len: 10})
+	if resp, err := m.c.Call(ctx, m.addr, req); err != nil || resp.Code == remoting.RespSuccess {
+		t.Errorf("a file beside was read: %v", err)
+	}
+
+	// Taken anew from its first byte.
+	if code, text := m.askHA(remoting.HAActResync, &remoting.HAResync{Cut: remoting.HACut{To: -1, Wipe: true}}, nil); code != remoting.RespSuccess {
+		t.Fatal(code, text)
+	}
+	m = m.reopened(mc)
+	m.slave.learn(s.at().haAddr, s.addr)
+	m.until("the wiped slave does not follow", func() bool { return m.store.LogEnd() == s.store.LogEnd() && m.store.Dispatched() == m.store.LogEnd() })
+	if st := m.slave.follower.State(); st.Phase != ha.PhaseFollowing {
+		t.Errorf("%+v", st)
+	}
+	m.askHA(remoting.HAActKept, nil, &kept)
+	if len(kept) < 2 {
+		t.Errorf("kept: %+v", kept)
+	}
+}
+
+// A role file that cannot be read stops the start: an epoch that is lost lets two masters in.
+func TestRoleFileDamaged(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	dir := filepath.Join(cfg.Store.RootDir, "mqx")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, roleFileName), []byte("00000000\n{\"epoch\":3}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), roleFileName) {
+		t.Errorf("the start: %v", err)
+	}
+}
+
+func (r *running) sendCode(topic string, q int32) *remoting.Command {
+	r.t.Helper()
+	return r.call(remoting.ReqSendMessageV2, sendHeaderOf(topic, q, ""), []byte("x"))
+}

@@ -1,0 +1,126 @@
+package remoting
+
+// ReqMqxHA is a request of mqx's own, far from Apache's numbers: it asks a broker about its part in its group, or to change
+// it. The field "act" says what; bodies are JSON. Brokers of Apache answer REQUEST_CODE_NOT_SUPPORTED.
+const ReqMqxHA int32 = 7_210_001
+
+// FieldAct is the field of ReqMqxHA that says what is asked.
+const FieldAct = "act"
+
+// What ReqMqxHA can ask for.
+const (
+	HAActStatus  = "status"  // HAState
+	HAActFence   = "fence"   // HAFence: a master takes no messages for a while
+	HAActPromote = "promote" // HAPromote: a slave becomes the master
+	HAActDemote  = "demote"  // HADemote: a master becomes a slave
+	HAActCompare = "compare" // HACompare -> HACommon: where the log parts from that of a master
+	HAActResync  = "resync"  // HAResync: a slave cuts its log, or takes it anew
+	HAActKept    = "kept"    // []HAKept: what is in the salvage directory
+	HAActRead    = "read"    // HARead -> bytes of a file there
+)
+
+// HAState is what a broker of mqx says of itself in its group.
+type HAState struct {
+	Cluster    string `json:"cluster"`
+	BrokerName string `json:"brokerName"`
+	BrokerID   int64  `json:"brokerId"`
+	Role       string `json:"role"`
+	Addr       string `json:"addr"`
+	HAAddr     string `json:"haAddr"`
+	// Epoch is that of the newest promotion in the group that the broker knows, 0 before the first. A master serves in it.
+	Epoch   int64 `json:"epoch"`
+	LogMin  int64 `json:"logMin"`
+	LogEnd  int64 `json:"logEnd"`
+	Flushed int64 `json:"flushed"`
+	// Phase is what a slave is doing: no-master, connecting, following, parted, ahead, behind; empty of a master.
+	Phase  string `json:"phase,omitempty"`
+	Master string `json:"master,omitempty"` // of a slave: the address of its master
+	Error  string `json:"error,omitempty"`  // why a slave does not follow
+	// Fenced is why a master takes no messages; empty where it does.
+	Fenced string `json:"fenced,omitempty"`
+	// FencedEpoch is the epoch of the master that has taken its place, FencedBy its address.
+	FencedEpoch int64  `json:"fencedEpoch,omitempty"`
+	FencedBy    string `json:"fencedBy,omitempty"`
+	// Epochs are the promotions of this broker.
+	Epochs []HAEpoch `json:"epochs,omitempty"`
+	Kept   int       `json:"kept"` // files in the salvage directory
+}
+
+// HAEpoch is a promotion: its epoch and where the log ended.
+type HAEpoch struct {
+	Epoch int64 `json:"epoch"`
+	Start int64 `json:"start"`
+}
+
+// HAFence asks a master to take no messages for some seconds; 0 lifts that.
+type HAFence struct {
+	Seconds int `json:"seconds"`
+}
+
+// HAPromote asks a slave to become the master.
+type HAPromote struct {
+	Epoch int64  `json:"epoch"` // higher than every one known in the group
+	Role  string `json:"role"`  // ASYNC_MASTER or SYNC_MASTER
+}
+
+// HADemote asks a master to become a slave.
+type HADemote struct {
+	ID    int64 `json:"id"`    // above 0
+	Epoch int64 `json:"epoch"` // that of the master that takes its place, 0: not known yet
+	Cut   HACut `json:"cut"`
+}
+
+// HAResync asks a slave to cut its log.
+type HAResync struct {
+	Cut HACut `json:"cut"`
+}
+
+// HACut is what becomes of the log of a slave.
+type HACut struct {
+	To      int64 `json:"to"`      // -1: nothing is cut
+	Wipe    bool  `json:"wipe"`    // the whole log goes
+	Discard bool  `json:"discard"` // what goes in a wipe is not kept
+}
+
+// HACompare asks a broker to compare its log with a master's. Empty addresses are those of the master it knows.
+type HACompare struct {
+	Master   string `json:"master"`   // address of the broker
+	MasterHA string `json:"masterHa"` // of its replication port
+}
+
+// HACommon is how the log of a broker compares with that of a master.
+type HACommon struct {
+	Master   string `json:"master"`
+	MasterHA string `json:"masterHa"`
+	Min      int64  `json:"min"`
+	End      int64  `json:"end"`
+	Low      int64  `json:"low"`  // of the master
+	High     int64  `json:"high"` // of the master
+	// Common is where the logs part, -1 where they have no record in common.
+	Common int64 `json:"common"`
+	// Messages are the records of the broker behind Common; -1 where they were not counted.
+	Messages int64 `json:"messages"`
+}
+
+// HAKept is a piece of a log in the salvage directory.
+type HAKept struct {
+	Name  string `json:"name"`
+	Start int64  `json:"start"` // position in the log, -1 unknown
+	Bytes int64  `json:"bytes"`
+	Time  int64  `json:"time"` // ms
+}
+
+// HARead asks for bytes of such a piece.
+type HARead struct {
+	Name string `json:"name"`
+	Off  int64  `json:"off"`
+	Len  int    `json:"len"`
+}
+
+// HAInfo is what mqx adds to the answer to GET_BROKER_HA_STATUS.
+type HAInfo struct {
+	Epoch  int64  `json:"epoch"`
+	Phase  string `json:"phase,omitempty"`
+	Error  string `json:"error,omitempty"`
+	Fenced string `json:"fenced,omitempty"`
+}
