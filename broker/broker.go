@@ -75,6 +75,7 @@ type Broker struct {
 	delayLevels    delay.Levels
 	delays         *delayService
 	ha             replication
+	peers          *peers
 	slave          *slave // nil: a master
 	role           role
 	fence          fence
@@ -187,6 +188,12 @@ func New(cfg Config) (*Broker, error) {
 	b.delays = newDelayService(b, delayConfig{
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
 	})
+	b.peers = newPeers(b)
+	b.topics.saver.asked = func() { b.peers.changed(partTopics) }
+	b.groups.saver.asked = func() { b.peers.changed(partGroups) }
+	b.modes.saver.asked = func() { b.peers.changed(partModes) }
+	b.delays.progress.moved = func() { b.peers.changed(partDelays) }
+	b.offsets.peers = b.peers
 	b.transactions = newTransactions(b)
 	b.timers = newTimerService(b)
 	return b, nil
@@ -348,6 +355,7 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 		return &wg
 	}
 	wg.Go(func() { b.watchRivals(ctx) })
+	wg.Go(func() { b.peers.run(ctx) })
 	wg.Go(func() { b.delays.Run(ctx) })
 	wg.Go(func() { b.pops.Run(ctx) })
 	wg.Go(func() { b.transactions.Run(ctx) })

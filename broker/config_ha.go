@@ -39,7 +39,8 @@ type Replication struct {
 	MaxTimeNotCaughtUp time.Duration `conf:"haMaxTimeSlaveNotCatchup,ms"`
 	// TotalReplicas are the brokers of the group, the master counted: level quorum waits for more than half of them.
 	TotalReplicas int `conf:"totalReplicas"`
-	// ReplicationLevel is mqx's own: async, semi-sync, sync or quorum; "" is what Apache's keys say.
+	// ReplicationLevel is mqx's own: async, semi-sync, sync or quorum, of an ASYNC_MASTER and a SYNC_MASTER alike; "" is what
+	// Apache's keys say.
 	ReplicationLevel string `conf:"replicationLevel"`
 	// HAAckMode is mqx's own: written counts what slaves have in their page cache, flushed what they have on disk.
 	HAAckMode string `conf:"haAckMode"`
@@ -91,10 +92,10 @@ func (c *Config) rules() ha.Rules {
 	}
 	level := ha.Level(c.ReplicationLevel)
 	switch {
-	case c.BrokerRole == "ASYNC_MASTER" || level == ha.LevelAsync:
+	case level == ha.LevelAsync || level == "" && c.BrokerRole == "ASYNC_MASTER":
 		r.Least = 0
 		return r
-	case level != "":
+	case level != "": // whatever brokerRole says, which a promotion may have changed
 		r.Level, r.Hold = level, true
 	case c.AllAckInSync:
 		r.Level, r.Hold = ha.LevelSync, true
@@ -125,10 +126,6 @@ func (c *Config) validateReplication(bad func(key, format string, args ...any)) 
 	}
 	switch {
 	case level == "":
-	case level != ha.LevelAsync && c.BrokerRole == "ASYNC_MASTER":
-		bad("replicationLevel", "%s needs brokerRole=SYNC_MASTER: an ASYNC_MASTER waits for nobody", level)
-	case level == ha.LevelAsync && c.BrokerRole == "SYNC_MASTER":
-		bad("replicationLevel", "async contradicts brokerRole=SYNC_MASTER")
 	case level == ha.LevelQuorum && c.TotalReplicas < 2:
 		bad("replicationLevel", "quorum needs totalReplicas, the number of brokers of the group, got %d", c.TotalReplicas)
 	case level == ha.LevelSemiSync && c.MinInSyncReplicas > 1:
@@ -145,7 +142,7 @@ func (c *Config) validateReplication(bad func(key, format string, args ...any)) 
 func (c *Config) replicationWarnings() (out []string) {
 	r := c.rules()
 	switch {
-	case c.BrokerRole != "SYNC_MASTER":
+	case c.isSlave() || r.Level == ha.LevelAsync:
 	case !r.Waits():
 		out = append(out, "warning: brokerRole=SYNC_MASTER with inSyncReplicas=1 waits for no slave; set inSyncReplicas=2 to acknowledge what one has, or replicationLevel")
 	case r.Level == ha.LevelSync && r.Least == 0:

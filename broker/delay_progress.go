@@ -26,6 +26,7 @@ type delayProgress struct {
 	now   func() time.Time
 	log   *slog.Logger
 	soon  chan struct{} // save before the next turn
+	moved func()        // told of each change, may be nil
 
 	dirty  atomic.Bool
 	saving sync.Mutex
@@ -62,6 +63,9 @@ func (p *delayProgress) load() (map[int32]int64, error) {
 // changed counts updates of the table.
 func (p *delayProgress) changed(n int64) {
 	p.dirty.Store(true)
+	if p.moved != nil {
+		p.moved()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if (p.mu.updates+n)/p.step > p.mu.updates/p.step {

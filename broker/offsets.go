@@ -45,7 +45,8 @@ type offsetTable struct {
 	path  string
 	now   func() time.Time
 	log   *slog.Logger
-	step  int64 // commits a data version
+	step  int64  // commits a data version
+	peers *peers // told of each change; nil for nobody
 
 	seed    maphash.Seed
 	shards  [offsetShards]offsetShard
@@ -175,6 +176,9 @@ func (t *offsetTable) Commit(topic, group []byte, queue int32, offset int64) (ol
 	}
 	g.committed[queue] = offset
 	s.Unlock()
+	if old != offset && t.peers != nil && t.peers.active.Load() {
+		t.peers.offset(string(topic), string(group), queue, offset, false)
+	}
 	t.counted()
 	return old, false
 }
@@ -248,7 +252,15 @@ func (t *offsetTable) Reset(topic, group string, queue int32, offset int64) {
 	}
 	g.reset[queue] = offset
 	s.Unlock()
+	t.tell(k, queue, offset)
 	t.counted()
+}
+
+// tell tells slaves of an offset that somebody has set.
+func (t *offsetTable) tell(k offsetKey, queue int32, offset int64) {
+	if t.peers != nil && t.peers.active.Load() {
+		t.peers.offset(k.topic, k.group, queue, offset, true)
+	}
 }
 
 // HasReset reports whether a reset of the queue is pending.
@@ -310,6 +322,7 @@ func (t *offsetTable) Clone(src, dst, topic string) {
 	from := t.Queues(topic, src)
 	for q, off := range from {
 		t.set(offsetKey{topic, dst}, q, off)
+		t.tell(offsetKey{topic, dst}, q, off)
 	}
 	t.counted()
 }

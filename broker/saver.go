@@ -9,6 +9,7 @@ import (
 // While one write runs, all askers wait for the next one.
 type saver struct {
 	write func() error
+	asked func() // told of each change, may be nil
 	mu    struct {
 		sync.Mutex
 		waiting []func(error)
@@ -28,6 +29,9 @@ func newSaver(write func() error) *saver {
 func (s *saver) Then(done func(error)) {
 	if done == nil {
 		done = func(error) {}
+	}
+	if s.asked != nil {
+		s.asked()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

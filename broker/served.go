@@ -144,6 +144,8 @@ func (b *Broker) mux(vip bool) *server.Mux {
 	for code, why := range refusedReasons {
 		m.HandleInline(code, refuseWith(why))
 	}
+	m.HandleInline(remoting.ReqReplicaHello, b.handleReplicaHello)
+	m.HandleInline(remoting.ReqTablesChanged, b.handleTablesChanged)
 	return m
 }
 

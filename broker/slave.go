@@ -22,6 +22,7 @@ type slave struct {
 	tables   tables
 	failed   bool          // the last look at the master's tables; owned by run
 	learned  chan struct{} // there is a master that was not known
+	told     chan told     // what the master has told of its tables
 
 	mu struct {
 		sync.Mutex
@@ -32,10 +33,10 @@ type slave struct {
 // newSlave makes the slave of a store. It starts nothing.
 func newSlave(b *Broker, st *store.Store) *slave {
 	cfg := b.cfg()
-	s := &slave{b: b, tables: tables{b: b}, learned: make(chan struct{}, 1)}
+	s := &slave{b: b, tables: tables{b: b}, learned: make(chan struct{}, 1), told: make(chan told, 16)}
 	s.follower = ha.NewFollower(ha.FollowerConfig{
 		Log: st, Logger: b.log, Master: s.haAddr, Blank: s.blank, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
-		Parted: store.IsForeign, Range: s.masterRange,
+		Parted: store.IsForeign, Range: s.masterRange, Hello: s.hello,
 	})
 	return s
 }
@@ -76,14 +77,18 @@ func (s *slave) run(ctx context.Context) {
 	wg.Go(func() { s.follower.Run(ctx) })
 	t := time.NewTicker(syncEvery)
 	defer t.Stop()
+	s.sync(ctx)
 	for {
-		s.sync(ctx)
 		select {
 		case <-ctx.Done():
 			wg.Wait()
 			return
 		case <-t.C:
+			s.sync(ctx)
 		case <-s.learned:
+			s.sync(ctx)
+		case what := <-s.told:
+			what.done(s.tables.take(ctx, &what.body))
 		}
 	}
 }

@@ -27,12 +27,14 @@ const (
 
 // tables is what a slave has seen of its master's tables. It belongs to one goroutine.
 type tables struct {
-	b       *Broker
-	master  string                                      // whose these are
-	topics  map[string]remoting.TopicConfig             // nil: not seen yet
-	groups  map[string]remoting.SubscriptionGroupConfig // the same
-	offsets map[string]map[int32]int64
-	files   map[string][]byte // of config, as they were last written
+	b      *Broker
+	master string                                      // whose these are
+	topics map[string]remoting.TopicConfig             // nil: not seen yet
+	groups map[string]remoting.SubscriptionGroupConfig // the same
+	// topicsAt and groupsAt are the versions of those: a master whose version goes back has lost some, not deleted them.
+	topicsAt, groupsAt int64
+	offsets            map[string]map[int32]int64
+	files              map[string][]byte // of config, as they were last written
 }
 
 // sync takes over what has changed at the master. What fails does not keep the rest from being taken over.
@@ -41,26 +43,29 @@ func (t *tables) sync(ctx context.Context, master string) error {
 		*t = tables{b: t.b, master: master, files: map[string][]byte{}}
 	}
 	var errs []error
-	for _, part := range []struct {
-		what string
-		take func(context.Context) error
-	}{
-		{"topics", t.syncTopics},
-		{"groups", t.syncGroups},
-		{"consumer offsets", t.syncOffsets},
-		{"progress of delayed messages", func(ctx context.Context) error {
-			return t.syncFile(ctx, remoting.ReqGetAllDelayOffset, "delayOffset.json")
-		}},
-		{"request modes", func(ctx context.Context) error {
-			return t.syncFile(ctx, remoting.ReqGetAllMessageRequestMode, "messageRequestMode.json")
-		}},
-		{"timer checkpoint", t.syncTimer},
-	} {
-		if err := part.take(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("cannot take over the %s of %s: %w", part.what, master, err))
+	parts := t.parts()
+	for _, name := range []string{partTopics, partGroups, partOffsets, partDelays, partModes, "timer checkpoint"} {
+		if err := parts[name](ctx); err != nil {
+			errs = append(errs, fmt.Errorf("cannot take over the %s of %s: %w", name, master, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// parts are the tables that a slave takes over.
+func (t *tables) parts() map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		partTopics:  t.syncTopics,
+		partGroups:  t.syncGroups,
+		partOffsets: t.syncOffsets,
+		partDelays: func(ctx context.Context) error {
+			return t.syncFile(ctx, remoting.ReqGetAllDelayOffset, "delayOffset.json")
+		},
+		partModes: func(ctx context.Context) error {
+			return t.syncFile(ctx, remoting.ReqGetAllMessageRequestMode, "messageRequestMode.json")
+		},
+		"timer checkpoint": t.syncTimer,
+	}
 }
 
 // ask sends a request without fields to the master.
@@ -96,6 +101,11 @@ func (t *tables) syncTopics(ctx context.Context) error {
 	}
 	configs := slices.SortedFunc(maps.Values(told.TopicConfigTable), func(a, b remoting.TopicConfig) int { return strings.Compare(a.TopicName, b.TopicName) })
 	t.b.topics.Put(configs, t.saved("topics"))
+	if told.DataVersion.Counter < t.topicsAt {
+		t.b.log.Warn("the topics of the master are at an older version than before; none is deleted here", "was", t.topicsAt, "is", told.DataVersion.Counter)
+		t.topics = nil
+	}
+	t.topicsAt = told.DataVersion.Counter
 	// What the master had and has no more was deleted there. What it never had here is none of its business.
 	if gone := gone(t.topics, told.TopicConfigTable); len(gone) > 0 {
 		t.b.log.Info("topics deleted by the master", "topics", gone)
@@ -126,6 +136,11 @@ func (t *tables) syncGroups(ctx context.Context) error {
 			return err
 		}
 	}
+	if told.DataVersion.Counter < t.groupsAt {
+		t.b.log.Warn("the groups of the master are at an older version than before; none is deleted here", "was", t.groupsAt, "is", told.DataVersion.Counter)
+		t.groups = nil
+	}
+	t.groupsAt = told.DataVersion.Counter
 	for _, name := range gone(t.groups, told.SubscriptionGroupTable) {
 		t.b.log.Info("group deleted by the master", "group", name)
 		t.b.groups.Delete(name, t.saved("groups"))
@@ -186,9 +201,14 @@ func (t *tables) syncOffsets(ctx context.Context) error {
 			t.b.offsets.Commit([]byte(topic), []byte(group), q, off)
 		}
 	}
-	t.offsets = told.OffsetTable
+	if t.offsets = told.OffsetTable; t.offsets == nil {
+		t.offsets = map[string]map[int32]int64{}
+	}
 	return nil
 }
+
+// errNotSynced is why a slave does not take over what it is told: it has not looked at the whole tables yet.
+var errNotSynced = errors.New("this slave has not taken over the tables of its master yet")
 
 // mergeOffsets decides which of the offsets that a master has told a slave takes over. before is what the master told the
 // time before, nil at the first time; own is what the slave has (ok false: nothing).

@@ -59,7 +59,7 @@ func (b *Broker) putTopics(r *server.Request, configs []remoting.TopicConfig) {
 			r.Reply(remoting.RespSystemError, fmt.Sprintf("the topic table could not be saved: %v", err))
 			return
 		}
-		b.registrar.Await(func() { r.Reply(remoting.RespSuccess, "") })
+		b.registrar.Await(func() { b.peers.replicated(partTopics, func() { r.Reply(remoting.RespSuccess, "") }) })
 	})
 	for _, name := range changed {
 		b.log.Info("topic set", "topic", name, "peer", r.Conn().Remote())

@@ -1,0 +1,39 @@
+package remoting
+
+// Requests between brokers of mqx. Whoever does not know them answers REQUEST_CODE_NOT_SUPPORTED, and is got on with as with
+// a broker of Apache's (docs/format/ha.md).
+const (
+	// ReqReplicaHello: a slave tells its master who has opened a connection to its replication port.
+	ReqReplicaHello int32 = 7_170_001
+	// ReqTablesChanged: a master tells a slave what of its tables has changed.
+	ReqTablesChanged int32 = 7_170_002
+)
+
+// ReplicaHelloHeader is the request header of ReqReplicaHello.
+type ReplicaHelloHeader struct {
+	ClusterName string `rmq:"clusterName,required"`
+	BrokerName  string `rmq:"brokerName,required"`
+	BrokerID    int64  `rmq:"brokerId,required"`
+	BrokerAddr  string `rmq:"brokerAddr,omitempty"` // where it is told of changed tables; "" for nowhere
+	HAAddr      string `rmq:"haAddr,required"`      // its end of the connection
+}
+
+// ReplicaHelloResponseHeader is the response header of ReqReplicaHello.
+type ReplicaHelloResponseHeader struct {
+	Flushed bool `rmq:"flushed,required"` // reports are to tell what is durable
+}
+
+// TablesChangedBody is the body of ReqTablesChanged. The slave answers when it has what has changed.
+type TablesChangedBody struct {
+	Parts   []string        `json:"parts"` // to be asked for: topics, groups, offsets, delays, modes
+	Offsets []ChangedOffset `json:"offsets"`
+}
+
+// ChangedOffset is one offset that was committed or reset.
+type ChangedOffset struct {
+	Topic  string `json:"topic"`
+	Group  string `json:"group"`
+	Queue  int32  `json:"queue"`
+	Offset int64  `json:"offset"`
+	Reset  bool   `json:"reset"` // somebody has set it: it may go back
+}
