@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/admin"
+	"mqx/internal/bundle"
 	"mqx/internal/render"
 )
 
@@ -80,6 +81,7 @@ func newConfigGetCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "get [KEY]...",
 		Short: "Show the configuration that servers run with",
+		Long:  `The values of passwords, keys and tokens are hidden.`,
 		Example: `  mqx admin config get -b broker-a
   mqx admin config get fileReservedTime flushDiskType
   mqx admin config get --nameservers --match 'key~^enable'
@@ -148,6 +150,15 @@ func knownKeys(configs []admin.ServerConfig, keys []string) error {
 	return nil
 }
 
+// shownValue is the value of a key as it is printed: those of secrets are not, so that they
+// do not get into tickets and logs. mqx mqadmin prints what Apache's tool does.
+func shownValue(key, value string) string {
+	if bundle.IsSecretKey(key) && value != "" && value != "true" && value != "false" {
+		return hidden
+	}
+	return value
+}
+
 func configRows(s *admin.ServerConfig, keys []string) [][]any {
 	var rows [][]any
 	var id any
@@ -156,7 +167,7 @@ func configRows(s *admin.ServerConfig, keys []string) [][]any {
 	}
 	for _, k := range s.Keys() {
 		if len(keys) == 0 || slices.Contains(keys, k) {
-			rows = append(rows, []any{s.Role, orUnknown(s.Cluster), orUnknown(s.Name), id, s.Addr, k, s.Values[k]})
+			rows = append(rows, []any{s.Role, orUnknown(s.Cluster), orUnknown(s.Name), id, s.Addr, k, shownValue(k, s.Values[k])})
 		}
 	}
 	return rows

@@ -220,7 +220,7 @@ func diffRows(configs []admin.ServerConfig, all bool) [][]any {
 		for i := range configs {
 			s := &configs[i]
 			if v, ok := s.Values[key]; ok {
-				rows = append(rows, []any{key, orUnknown(s.Name), s.Addr, v, count[v]})
+				rows = append(rows, []any{key, orUnknown(s.Name), s.Addr, shownValue(key, v), count[v]})
 			} else {
 				rows = append(rows, []any{key, orUnknown(s.Name), s.Addr, nil, missing})
 			}

@@ -49,6 +49,7 @@ type traceGetOptions struct {
 	topic      string
 	start, end string
 	max        int
+	redact     bool
 }
 
 func newTraceGetCmd(a *app) *cobra.Command {
@@ -77,6 +78,7 @@ unique id of the message, or a key: then the trace of every message that has it 
 	})
 	o.output.addRows(c)
 	o.output.add(c)
+	grouped(c, groupOutput, func(f *pflag.FlagSet) { f.BoolVar(&o.redact, "redact", false, "hide tags and keys of messages") })
 	return c
 }
 
@@ -107,6 +109,9 @@ func runTraceGet(a *app, c *cobra.Command, o *traceGetOptions, id string) error 
 			a.warn("some broker gave %d messages, and may have more: --max", o.max)
 		}
 		for i := range t.Records {
+			if o.redact {
+				t.Records[i].Tags, t.Records[i].Keys = hiddenWords(t.Records[i].Tags), hiddenWords(t.Records[i].Keys)
+			}
 			if err := w.Row(traceRow(&t.Records[i])...); err != nil {
 				return nil, err
 			}
@@ -117,6 +122,15 @@ func runTraceGet(a *app, c *cobra.Command, o *traceGetOptions, id string) error 
 		}
 		return missing, nil
 	})
+}
+
+// hiddenWords hides each of the words of a text.
+func hiddenWords(text string) string {
+	words := strings.Fields(text)
+	for i := range words {
+		words[i] = hidden
+	}
+	return strings.Join(words, " ")
 }
 
 func noTrace(err error) error {

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -177,6 +178,11 @@ func (o *consumeOptions) checkForm() (document bool, err error) {
 func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error {
 	if err := o.check(c); err != nil {
 		return err
+	}
+	for _, p := range []string{o.start, o.end} { // before a header is printed
+		if _, err := parsePosition(cmp.Or(p, "end"), time.Now()); err != nil {
+			return err
+		}
 	}
 	document, err := o.checkForm()
 	if err != nil {

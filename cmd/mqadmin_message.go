@@ -17,10 +17,15 @@ import (
 )
 
 func newMqadminMessageCmds(a *app) []*cobra.Command {
-	return []*cobra.Command{
-		newMqadminQueryByID(a), newMqadminQueryByUniqueKey(a), newMqadminQueryByKey(a), newMqadminQueryByOffset(a), newMqadminQueryTrace(a),
-		newMqadminPrintMsg(a), newMqadminPrintMsgByQueue(a), newMqadminConsumeMessage(a), newMqadminSendMessage(a),
+	shown := []*cobra.Command{
+		newMqadminQueryByID(a), newMqadminQueryByUniqueKey(a), newMqadminQueryByOffset(a), newMqadminPrintMsg(a), newMqadminPrintMsgByQueue(a), newMqadminConsumeMessage(a),
 	}
+	for _, c := range shown { // those that show messages
+		grouped(c, groupOutput, func(f *pflag.FlagSet) {
+			f.BoolVar(&a.redact, "redact", false, "hide bodies and the values of properties; no body is saved")
+		})
+	}
+	return append(shown, newMqadminQueryByKey(a), newMqadminQueryTrace(a), newMqadminSendMessage(a))
 }
 
 // mqadminQuery are the options of queryMsgById and queryMsgByUniqueKey.
@@ -160,9 +165,12 @@ func (a *app) mqadminKey(ctx context.Context, ac *admin.Client, topic, cluster, 
 
 // mqadminShow prints a message and its tracks.
 func (a *app) mqadminShow(ctx context.Context, ac *admin.Client, m *client.Received, byID, body bool) error {
-	path, err := saveApacheBody(m)
-	if err != nil {
-		return err
+	path := hidden
+	if !a.redact {
+		var err error
+		if path, err = saveApacheBody(m); err != nil {
+			return err
+		}
 	}
 	if err := a.printApacheMessage(m, byID, body, path); err != nil {
 		return err

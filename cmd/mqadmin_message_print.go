@@ -76,6 +76,7 @@ func withRange(m *client.Received, qr client.QueueRange) {
 }
 
 func (a *app) printJavaMessage(m *client.Received, body bool) error {
+	m = a.redacted(m)
 	text := "NOT PRINT BODY"
 	if body {
 		text = string(m.Body)

@@ -63,6 +63,7 @@ func apacheMillis(ms int64) string {
 
 // printApacheMessage writes a message in lines with labels; offsetID says whether the first one is there.
 func (a *app) printApacheMessage(m *client.Received, offsetID, text bool, bodyPath string) error {
+	m = a.redacted(m)
 	lines := [][2]string{
 		{"OffsetID:", m.OffsetID},
 		{"Topic:", m.Topic},
@@ -92,6 +93,19 @@ func (a *app) printApacheMessage(m *client.Received, offsetID, text bool, bodyPa
 		}
 	}
 	return nil
+}
+
+// redacted is a message without its body and the values of its properties, where that is asked for.
+func (a *app) redacted(m *client.Received) *client.Received {
+	if !a.redact {
+		return m
+	}
+	out := *m
+	out.Body, out.Properties = []byte(hidden), map[string]string{}
+	for k := range m.Properties {
+		out.Properties[k] = hidden
+	}
+	return &out
 }
 
 // apacheBodyDir is where Apache's tool leaves bodies, whoever reads them then.

@@ -26,6 +26,8 @@ type app struct {
 	env    func(string) string
 	// asked are the arguments that commands are built for; nil: build all of them.
 	asked []string
+	// redact hides bodies and the values of properties in Apache's spelling.
+	redact bool
 }
 
 // builds reports whether the commands below name are needed: they are many, and making

@@ -28,6 +28,9 @@ func isSecret(text []byte) bool {
 	return slices.ContainsFunc(secretWords, func(w string) bool { return bytes.Contains(small, []byte(w)) })
 }
 
+// IsSecretKey reports whether a key of a configuration is called as secrets are.
+func IsSecretKey(key string) bool { return isSecret([]byte(key)) }
+
 // Redact takes the values of secrets out of a text: of keys that are called password,
 // secret, token and the like, in properties, JSON and YAML, and private keys.
 func Redact(text []byte) []byte {
