@@ -34,6 +34,11 @@ type cellKind[T any] struct {
 	final func(was, is *T) error
 	// warn is what to mind of the change of a cell, "" for nothing.
 	warn func(was, is *T) string
+	// lost tells what a change would lose that nobody has read: such a plan asks for the
+	// name. May be nil. A server that cannot tell is an error of its own.
+	lost func(ctx context.Context, c *Client, cells []cell[T]) ([]Note, []TargetError)
+	// secret reports whether the state of a part is shown to nobody; may be nil.
+	secret func(part string) bool
 	// carry keeps of a written state what a read one does not tell; may be nil.
 	carry func(from, to *T)
 	// settle does what is left when all cells are written; may be nil.
@@ -95,15 +100,34 @@ func (k *cellKind[T]) text(v *T) string {
 	return fmt.Sprint(k.view(v))
 }
 
+// textOf is text, but for a part that is shown to nobody.
+func (k *cellKind[T]) textOf(part string, v *T) string {
+	if k.secret != nil && k.secret(part) && v != nil {
+		return "(hidden)"
+	}
+	return k.text(v)
+}
+
 func (k *cellKind[T]) step(x cell[T], object string) Step {
 	s := Step{Broker: x.at.Name, Addr: x.at.Addr, Action: k.action(x), Before: k.view(x.was), After: k.view(x.is)}
 	if x.part != object {
 		s.Part = x.part
 	}
+	if k.secret != nil && k.secret(x.part) {
+		s.Before, s.After = hiddenState(x.was), hiddenState(x.is)
+	}
 	if k.warn != nil && s.Action != ActionNone {
 		s.Warning = k.warn(x.was, x.is)
 	}
 	return s
+}
+
+// hiddenState stands for a state that is shown to nobody.
+func hiddenState[T any](v *T) any {
+	if v == nil {
+		return nil
+	}
+	return "(hidden)"
 }
 
 // cellPlan is a change of cells, planned and not yet done.
@@ -137,8 +161,11 @@ func (p *cellPlan[T]) Notes() []Note { return p.notes }
 // Missing are the servers that could not be planned for.
 func (p *cellPlan[T]) Missing() []TargetError { return p.missing }
 
-// Destroys reports whether something is taken away.
+// Destroys reports whether something is taken away, or lost without having been read.
 func (p *cellPlan[T]) Destroys() bool {
+	if slices.ContainsFunc(p.notes, func(n Note) bool { return n.Word == wordLost }) {
+		return true
+	}
 	return slices.ContainsFunc(p.cells, func(x cell[T]) bool { return p.k.action(x) == ActionDelete })
 }
 
@@ -183,7 +210,21 @@ func (k *cellKind[T]) plan(ctx context.Context, c *Client, at place, object, tit
 			p.cells = append(p.cells, x)
 		}
 	}
+	p.addLost(ctx, c)
 	return p, nil
+}
+
+// addLost tells in the notes what would be lost. A server of which that is not known is
+// not changed.
+func (p *cellPlan[T]) addLost(ctx context.Context, c *Client) {
+	if p.k.lost == nil {
+		return
+	}
+	notes, errs := p.k.lost(ctx, c, slices.DeleteFunc(slices.Clone(p.cells), func(x cell[T]) bool { return p.k.action(x) == ActionNone }))
+	p.notes, p.missing = append(slices.Clone(p.notes), notes...), append(p.missing, errs...)
+	p.cells = slices.DeleteFunc(p.cells, func(x cell[T]) bool {
+		return slices.ContainsFunc(errs, func(e TargetError) bool { return e.Addr == x.at.Addr })
+	})
 }
 
 func pointer[T any](m map[string]T, key string) *T {
@@ -283,7 +324,7 @@ func (p *cellPlan[T]) applyAt(ctx context.Context, c *Client, b Broker, indexes 
 					p.k.carry(want, x.is)
 				}
 				if !p.k.equal(want, x.is) {
-					failed = append(failed, fmt.Errorf("cannot see the change of %s %s: read back %s", p.k.what, x.part, p.k.text(x.is)))
+					failed = append(failed, fmt.Errorf("cannot see the change of %s %s: read back %s", p.k.what, x.part, p.k.textOf(x.part, x.is)))
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // savedCells is a cellPlan as it is written down; of an undo, was is what the change
@@ -112,10 +113,25 @@ func (k *cellKind[T]) replan(ctx context.Context, c *Client, saved []byte) (Plan
 	if was := s.Missing; !slices.Equal(was, missingNames(p.missing)) {
 		gone = append(gone, fmt.Sprintf("servers without an answer were %v, are %v", was, missingNames(p.missing)))
 	}
+	p.notes = slices.DeleteFunc(slices.Clone(s.Notes), func(n Note) bool { return n.Word == wordLost })
+	p.addLost(ctx, c)
+	for _, n := range p.notes {
+		if n.Word == wordLost && !slices.ContainsFunc(s.Notes, func(m Note) bool { return m.Word == wordLost && sameLoss(m.Text, n.Text) }) {
+			gone = append(gone, "since: "+n.Text)
+		}
+	}
 	if gone = append(gone, differences...); len(gone) > 0 {
 		return nil, &ChangedError{Kind: k.what, Object: s.Object, Differences: slices.Compact(gone)}
 	}
 	return p, nil
+}
+
+// sameLoss reports whether two notes are of the same queue and group: that there are more
+// messages is no reason to plan anew.
+func sameLoss(a, b string) bool {
+	_, a, _ = strings.Cut(a, " of topic ")
+	_, b, _ = strings.Cut(b, " of topic ")
+	return a == b
 }
 
 // compare reads what a saved plan rests on and makes the plan anew. A cell that is
@@ -149,7 +165,7 @@ func (k *cellKind[T]) compare(ctx context.Context, c *Client, s *savedCells, mis
 		}
 		now := pointer(found, x.part)
 		if !k.equal(now, x.was) && !k.equal(now, x.is) {
-			differences = append(differences, fmt.Sprintf("%s %s on %s was %s, is %s", k.what, x.part, who(x.at), k.text(x.was), k.text(now)))
+			differences = append(differences, fmt.Sprintf("%s %s on %s was %s, is %s", k.what, x.part, who(x.at), k.textOf(x.part, x.was), k.textOf(x.part, now)))
 		}
 		x.was = now
 		p.cells = append(p.cells, x)
@@ -196,6 +212,7 @@ func (k *cellKind[T]) undo(ctx context.Context, c *Client, object string, undo [
 	if len(gone) > 0 {
 		return nil, &ChangedError{Kind: k.what, Object: object, Differences: gone}
 	}
+	p.addLost(ctx, c)
 	return []Plan{p}, nil
 }
 

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 
+	"mqx/internal/bundle"
 	"mqx/internal/sorted"
 	"mqx/remoting"
 )
@@ -65,7 +69,7 @@ var (
 
 func configCells(kind string, get, update int32) *cellKind[ConfigValue] {
 	return &cellKind[ConfigValue]{
-		kind: kind, what: "key",
+		kind: kind, what: "key", secret: bundle.IsSecretKey, lost: lostByRetention,
 		same:  func(a, b ConfigValue) bool { return a.Value == b.Value },
 		carry: func(from, to *ConfigValue) { to.Active, to.Saved = from.Active, from.Saved },
 		read: func(ctx context.Context, c *Client, at Broker, parts []string) (map[string]ConfigValue, error) {
@@ -104,6 +108,39 @@ func configCells(kind string, get, update int32) *cellKind[ConfigValue] {
 			return ""
 		},
 	}
+}
+
+// retentionKey is how long a broker keeps files, in hours.
+const retentionKey = "fileReservedTime"
+
+// lostByRetention tells what brokers would delete that groups have not read when they
+// keep files for a shorter time.
+func lostByRetention(ctx context.Context, c *Client, cells []cell[ConfigValue]) ([]Note, []TargetError) {
+	hours := map[Broker]int{}
+	var servers []Broker
+	for _, x := range cells {
+		if x.part != retentionKey || x.was == nil || x.is == nil {
+			continue
+		}
+		was, err := strconv.Atoi(x.was.Value)
+		is, err2 := strconv.Atoi(x.is.Value)
+		if err == nil && err2 == nil && is < was {
+			hours[x.at] = is
+			servers = append(servers, x.at)
+		}
+	}
+	var lost []string
+	errs := c.each(servers, func(mu *sync.Mutex, b Broker) error {
+		lines, err := c.unreadBefore(ctx, b, time.Now().Add(-time.Duration(hours[b])*time.Hour))
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		lost = append(lost, lines...)
+		return nil
+	})
+	return noteLines(wordLost, lost), errs
 }
 
 // propertyLine is a line of a request that changes a configuration. Apache's servers
