@@ -13,20 +13,22 @@ import (
 // How many messages one pull may bring: of those in memory, and of those on the disk.
 var pullLimits = []string{
 	"maxTransferCountOnMessageInMemory=10", "maxTransferBytesOnMessageInMemory=8192",
-	"maxTransferCountOnMessageInDisk=4", "maxTransferBytesOnMessageInDisk=4096",
+	"maxTransferCountOnMessageInDisk=4", "maxTransferBytesOnMessageInDisk=4096", "slaveReadEnable=true",
 }
 
 // A pull brings no more messages and no more bytes than the broker's limits for memory or for the disk say, whatever the client
-// asks for; one message always comes, however large it is. What counts as memory is told by accessMessageInMemoryMaxRatio.
+// asks for; one message always comes, however large it is. A client that reads from the disk is sent to the replica that its group
+// names (whichBrokerWhenConsumeSlowly), others stay. What counts as memory is told by accessMessageInMemoryMaxRatio.
 func TestPullLimits(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name         string
 		extra        []string
 		count, bytes int
+		suggest      int64
 	}{
-		{"memory", nil, 10, 8192},
-		{"disk", []string{"accessMessageInMemoryMaxRatio=0"}, 4, 4096},
+		{"memory", nil, 10, 8192, 0},
+		{"disk", []string{"accessMessageInMemoryMaxRatio=0"}, 4, 4096, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -52,6 +54,9 @@ func TestPullLimits(t *testing.T) {
 				for _, most := range []int{32, 3} {
 					checkPulls(t, p, pullOf(group, topic, int32(q), 0), all, min(tt.count, most), tt.bytes, most)
 				}
+			}
+			if got := p.int(p.ok(remoting.ReqPullMessage, pullOf(group, topic, 0, 0), nil), "suggestWhichBrokerId"); got != tt.suggest {
+				t.Errorf("sent to broker %d, want %d", got, tt.suggest)
 			}
 			// The clients read everything whatever the limits are.
 			var want []outgoing

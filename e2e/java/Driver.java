@@ -375,6 +375,7 @@ public final class Driver {
         c.setPersistConsumerOffsetInterval(1000);
         quick(c);
         c.setUnitMode(q.getBooleanValue("unit"));
+        c.setUseHeartbeatV2(q.getBooleanValue("heartbeatV2"));
         c.setEnableTrace(q.getBooleanValue("trace"));
         if (q.getBooleanValue("broadcast")) {
             c.setMessageModel(MessageModel.BROADCASTING);
