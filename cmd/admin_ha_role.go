@@ -71,7 +71,7 @@ and offsets are cut with it. Where they have no record in common the whole log g
 			return o.change(a, c, args[0])
 		},
 	}
-	o.add(a, c, true, false)
+	o.add(a, c, false, false)
 	grouped(c, groupMessage, func(f *pflag.FlagSet) {
 		f.Int64Var(&o.spec.ID, "id", 0, "its id as a slave (default: the lowest that is free)")
 		f.BoolVar(&o.noMaster, "no-master", false, "demote it although its group has no other master then")
@@ -95,7 +95,7 @@ they have no record in common, or with --wipe, the whole log goes and is copied 
 		Args: exactArgs("ADDRESS"),
 		RunE: func(c *cobra.Command, args []string) error { return o.change(a, c, args[0]) },
 	}
-	o.add(a, c, true, false)
+	o.add(a, c, false, false)
 	o.addWipe(c)
 	return c
 }

@@ -300,7 +300,7 @@ func isFile(path string) bool {
 // startServer runs mqx in the background until the script ends and waits for a
 // line of its stderr: server NAME TEXT ARG... Its stderr is the file NAME.
 // `server NAME stop` stops it with SIGTERM and asks for exit code 0; `server NAME
-// interrupt` sends SIGINT first and asks for 130; `server NAME freeze` makes it hang.
+// interrupt` sends SIGINT first and asks for 130; `server NAME freeze` makes it hang, `server NAME kill` ends it as a crash does.
 func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: server NAME TEXT ARG... | server NAME stop")
@@ -311,6 +311,13 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	case "interrupt":
 		interruptServer(ts, args[0])
+		return
+	case "kill":
+		s := serverNamed(ts, args[0])
+		s.once.Do(func() {
+			_ = s.cmd.Process.Kill()
+			<-s.done
+		})
 		return
 	case "freeze":
 		ts.Check(serverNamed(ts, args[0]).cmd.Process.Signal(syscall.SIGSTOP))

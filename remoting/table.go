@@ -39,6 +39,9 @@ func RequestName(code int32) string {
 	if d, ok := defByCode[code]; ok {
 		return d.Name
 	}
+	if code == ReqMqxHA {
+		return "MQX_HA"
+	}
 	return strconv.Itoa(int(code))
 }
 
