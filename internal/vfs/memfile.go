@@ -312,6 +312,12 @@ func (f *memFile) Allocate(off, n int64) error {
 	return nil
 }
 
+// Zero writes zeros.
+func (f *memFile) Zero(off, n int64) error {
+	_, err := f.WriteAt(make([]byte, n), off)
+	return err
+}
+
 // NextData finds the next page that was written.
 func (f *memFile) NextData(off int64) (int64, error) {
 	if err := f.enter("seek"); err != nil {

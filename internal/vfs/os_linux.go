@@ -38,6 +38,27 @@ func (f *osFile) Allocate(off, n int64) error {
 	}
 }
 
+// zeroPiece is what Zero writes. It is never written to, so it is one page of zeros in memory.
+var zeroPiece [256 << 10]byte
+
+// Zero writes through the page cache, where the next write finds the pages, in pieces: a Sync that runs meanwhile has
+// no more than one of them to write.
+func (f *osFile) Zero(off, n int64) error {
+	for n > 0 {
+		piece := min(n, int64(len(zeroPiece)))
+		if _, err := f.WriteAt(zeroPiece[:piece], off); err != nil {
+			return err
+		}
+		const all = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
+		err := unix.SyncFileRange(int(f.Fd()), off, piece, all)
+		if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINTR) {
+			return &os.PathError{Op: "sync_file_range", Path: f.Name(), Err: err}
+		}
+		off, n = off+piece, n-piece
+	}
+	return nil
+}
+
 // NextData is lseek with SEEK_DATA.
 func (f *osFile) NextData(off int64) (int64, error) {
 	pos, err := unix.Seek(int(f.Fd()), off, unix.SEEK_DATA)

@@ -97,6 +97,15 @@ type File interface {
 	Allocate(off, n int64) error
 }
 
+// Zeroer is implemented by files that can have zeros written ahead of need.
+type Zeroer interface {
+	// Zero writes zeros to [off, off+n) and hands them to the disk, so that a Sync that meets them finds little to do.
+	// Blocks that hold data, even zeros, take a later write and its Sync without a change to the file system's own
+	// records: on ext4 that halves the time of a Sync against blocks that Allocate alone gave. The zeros are durable
+	// after Sync like all bytes.
+	Zero(off, n int64) error
+}
+
 // Mapping is a shared read-only mapping of the first bytes of a file: what is written to the file shows in it.
 type Mapping interface {
 	// Bytes returns the mapped memory. It is valid until Unmap. Writing to it is a fault.

@@ -104,20 +104,35 @@ func (l *Log) reserve(s *segment, to int64) error {
 		return err
 	}
 	defer f.Release()
+	upto, err := l.allocate(s, f, from, to)
+	if err == nil {
+		s.reserved.Store(upto)
+	}
+	return err
+}
+
+// setReserved takes back what is reserved of s behind to.
+func (l *Log) setReserved(s *segment, to int64) {
+	l.res.Lock()
+	defer l.res.Unlock()
+	s.reserved.Store(to)
+}
+
+// allocate gives [from, to) of s space and, when there is plenty, a step beyond. It returns the position up to which
+// there is some. The lock of reservations is held.
+func (l *Log) allocate(s *segment, f *mapped.File, from, to int64) (int64, error) {
 	for step := l.reserveStep(to - from); ; step = max(step/4, to-from) {
 		upto := min(from+step, s.end())
 		err := f.Allocate(from-s.start, upto-from)
 		switch {
 		case err == nil:
-			s.reserved.Store(upto)
-			return nil
+			return upto, nil
 		case errors.Is(err, errors.ErrUnsupported):
-			s.reserved.Store(s.end())
-			return nil // nothing to be had here: the write itself will tell
+			return s.end(), nil // nothing to be had here: the write itself will tell
 		case !isNoSpace(err):
-			return fmt.Errorf("cannot reserve space for commit log: %w", err)
+			return 0, fmt.Errorf("cannot reserve space for commit log: %w", err)
 		case upto <= to:
-			return &FullError{Path: s.path, Err: err}
+			return 0, &FullError{Path: s.path, Err: err}
 		}
 	}
 }
@@ -126,11 +141,67 @@ func (l *Log) reserve(s *segment, to int64) error {
 // need at least.
 func (l *Log) reserveStep(need int64) int64 {
 	step := l.cfg.ReserveStep
+	if l.zeroesAhead() {
+		step = min(step, zeroStep)
+	}
 	if u, err := l.cfg.FS.Usage(l.cfg.Dir); err == nil {
 		step = min(step, u.Free/8)
 	}
-	l.ahead.Store(step / 2)
+	if l.zeroesAhead() {
+		l.ahead.Store(min(zeroAhead, step*(zeroAhead/zeroStep)) - step)
+	} else {
+		l.ahead.Store(step / 2)
+	}
 	return max(step, need)
+}
+
+// Under SyncFlush space is filled with zeros before it is used: see vfs.Zeroer. The reserver does it, zeroStep at a time
+// and zeroAhead before the writer; a writer that comes nearer than zeroMargin gets plain space, so that neither waits for
+// the other. Nobody writes behind segment.reserved, so no record meets the zeros.
+const (
+	zeroStep   = 1 << 20
+	zeroMargin = 4 << 20
+	zeroAhead  = 16 << 20
+)
+
+func (l *Log) zeroesAhead() bool { return l.cfg.FlushMode == SyncFlush }
+
+// zeroAheadTo brings the space of s that is reserved and filled with zeros up to the position to.
+func (l *Log) zeroAheadTo(s *segment, to int64) error {
+	for s.reserved.Load() < to {
+		if err := l.zeroPiece(s, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// zeroPiece reserves a step of s and fills it, or reserves only where the writer is too near.
+func (l *Log) zeroPiece(s *segment, to int64) error {
+	l.res.Lock()
+	defer l.res.Unlock()
+	from := s.reserved.Load()
+	if from >= to {
+		return nil
+	}
+	f, err := l.open(s)
+	if err != nil {
+		return err
+	}
+	defer f.Release()
+	near := l.End() + zeroMargin
+	upto, err := l.allocate(s, f, from, min(to, max(from+1, near)))
+	if err != nil {
+		return err
+	}
+	if from >= near {
+		upto = min(upto, from+zeroStep)
+		if err := f.Zero(from-s.start, upto-from); err != nil {
+			return fmt.Errorf("cannot write zeros ahead of the commit log: %w", err)
+		}
+	}
+	s.reserved.Store(upto)
+	return nil
 }
 
 // reserverNeeded tells whether the writer comes near the end of what is reserved. The append lock is held.
@@ -172,8 +243,13 @@ func (l *Log) reserveAhead() error {
 	if s == nil || l.refuses() {
 		return nil
 	}
-	want := max(l.End(), s.start) + l.reserveStep(0)/2
-	if err := l.ensureReserved(s, min(s.end(), want)); err != nil {
+	step := l.reserveStep(0)
+	fill, want := l.ensureReserved, step/2
+	if l.zeroesAhead() {
+		fill, want = l.zeroAheadTo, l.ahead.Load()+step
+	}
+	want += max(l.End(), s.start)
+	if err := fill(s, min(s.end(), want)); err != nil {
 		return err
 	}
 	next, err := l.prepareNext(s, s.end(), true)
@@ -183,5 +259,5 @@ func (l *Log) reserveAhead() error {
 	if want <= s.end() {
 		return nil
 	}
-	return l.ensureReserved(next, min(want, next.end()))
+	return fill(next, min(want, next.end()))
 }

@@ -151,7 +151,7 @@ func (l *Log) cutSegment(s *segment, off int64) error {
 		}
 		failpoint.Pass(failpoint.LogCutHalf)
 	}
-	s.reserved.Store(s.start)
+	l.setReserved(s, s.start)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (l *Log) settle(off int64) error {
 			return err
 		}
 		app.setTail(tail, f)
-		tail.reserved.Store(max(off, tail.start))
+		l.setReserved(tail, max(off, tail.start))
 		l.newest.Store(tail)
 	}
 	app.pos, app.base, app.dirty = off, off, [2]int64{}

@@ -226,6 +226,15 @@ func (f *File) Allocate(off, n int64) error {
 	return f.with("allocate", func() error { return f.f.Allocate(off, n) })
 }
 
+// Zero writes zeros ahead of need; see vfs.Zeroer. Where the system does not offer that it does nothing.
+func (f *File) Zero(off, n int64) error {
+	z, ok := f.f.(vfs.Zeroer)
+	if !ok {
+		return nil
+	}
+	return f.with("zero", func() error { return z.Zero(off, n) })
+}
+
 // Truncate sets the length. Mapped bytes behind the new length fault.
 func (f *File) Truncate(size int64) error {
 	return f.with("truncate", func() error { return f.f.Truncate(size) })
