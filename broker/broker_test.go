@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -86,19 +87,25 @@ func run(t *testing.T, b *Broker) *running {
 // stop ends the broker and reports how its Run ended; once.
 func (r *running) stop() {
 	r.t.Helper()
+	if err := r.shutdown(); err != nil {
+		r.t.Errorf("Run: %v", err)
+	}
+}
+
+// shutdown ends the broker and returns how its Run ended; once.
+func (r *running) shutdown() error {
+	r.t.Helper()
 	if r.cancel == nil {
-		return
+		return nil
 	}
 	_ = r.c.Close()
 	r.cancel()
 	r.cancel = nil
 	select {
 	case err := <-r.ended:
-		if err != nil {
-			r.t.Errorf("Run: %v", err)
-		}
+		return err
 	case <-time.After(20 * time.Second):
-		r.t.Error("the broker does not stop")
+		return errors.New("the broker does not stop")
 	}
 }
 
