@@ -47,6 +47,7 @@ type Client struct {
 	ns   *remoteclient.NameServers
 
 	requests atomic.Int64
+	pops     popLooks
 }
 
 // Requests is how many requests the client has sent to brokers and name servers that it

@@ -24,27 +24,28 @@ var errTooManyLeft = fmt.Errorf("it holds more than %d delayed, half or retried 
 // leftovers counts what a source holds for the sealed queues of its topics and has not
 // delivered yet: delayed, timer and half messages, and notes of popped ones.
 func (l *looker) leftovers(ctx context.Context, b Broker, v *move.BrokerView, offsets *offsetTable, cluster string) error {
-	if l.late() || l.st.Phase.Back() {
-		var err error
-		if v.Pops, err = l.c.popProgress(ctx, b, offsets, cluster); err != nil {
-			return fmt.Errorf("cannot see what is popped: %w", err)
+	if l.st.Spec.Kind == move.Retire && l.st.Phase == move.Settled && b.Name == l.st.Spec.Name && !l.st.Spec.Policy.LeavePending {
+		if err := l.deadLetters(ctx, b, v); err != nil {
+			return err
 		}
 	}
-	if !l.late() || !slices.Contains(l.st.Sources(), b.Name) || l.st.Spec.Policy.LeavePending {
+	given := l.st.GivenUp(b.Name)
+	back := l.st.Phase.Back() || l.st.Rollback
+	if len(given) == 0 || !l.late() && !back {
 		return nil
 	}
-	sealed := map[string]int32{} // topic -> first sealed queue
-	for i := range l.st.Parts {
-		if p := &l.st.Parts[i]; p.Source == b.Name {
-			sealed[p.Topic] = p.From
-		}
+	if err := l.popped(ctx, b, v, offsets, cluster, given); err != nil {
+		return fmt.Errorf("cannot see what is popped: %w", err)
+	}
+	if l.st.Spec.Policy.LeavePending && !back {
+		return nil
 	}
 	budget := maxLeftovers
-	delayed, err := l.c.delayedFor(ctx, b, sealed, &budget)
+	delayed, err := l.c.delayedFor(ctx, b, given, &budget)
 	if err != nil {
 		return fmt.Errorf("cannot count delayed messages: %w", err)
 	}
-	half, err := l.c.halvesFor(ctx, b, offsets, sealed, &budget)
+	half, err := l.c.halvesFor(ctx, b, offsets, given, &budget)
 	if err != nil {
 		return fmt.Errorf("cannot count half messages: %w", err)
 	}
@@ -52,12 +53,33 @@ func (l *looker) leftovers(ctx context.Context, b Broker, v *move.BrokerView, of
 	if err != nil {
 		return fmt.Errorf("cannot count timer messages: %w", err)
 	}
-	for topic := range sealed {
+	for topic := range given {
 		v.Pending[topic] = move.Pending{Delayed: delayed[topic], Half: half[topic], Timer: timer[topic]}
 	}
-	if l.st.Spec.Kind == move.Retire && l.st.Phase == move.Settled {
-		return l.deadLetters(ctx, b, v)
+	return nil
+}
+
+// popped notes which messages of queues that are given up are handed out and not settled.
+func (l *looker) popped(ctx context.Context, b Broker, v *move.BrokerView, offsets *offsetTable, cluster string, given map[string]int32) error {
+	topics := map[string]bool{}
+	for _, topic := range l.st.Topics() {
+		topics[topic] = true
 	}
+	open, unread, err := l.c.popsOpen(ctx, l.c.pops.get(l.st.ID, b.Name), b, offsets, cluster, topics)
+	if err != nil {
+		return err
+	}
+	v.NotesUnread = unread
+	inFlight := map[string]int64{} // by topic and group
+	for _, n := range open {
+		// A retry topic goes with its topic, and stays with it.
+		if from, ok := given[n.topic]; ok && (n.queue >= from || n.queue < 0 && from == 0) {
+			inFlight[offsetKey(n.topic, n.group)] += n.messages
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.inFlight[b.Name] = inFlight
 	return nil
 }
 
@@ -102,11 +124,16 @@ func (c *Client) rangesOn(ctx context.Context, b Broker, topic string) (map[int3
 // pullAt reads what a queue holds from an offset on, beside any group; next is where to go
 // on, which is the offset itself at the end of the queue.
 func (c *Client) pullAt(ctx context.Context, b Broker, topic string, queue int32, from int64) (ms []message.Received, next int64, err error) {
+	return c.pullTagged(ctx, b, topic, queue, from, "*")
+}
+
+// pullTagged is pullAt for messages of some tags; where there are none the broker may say to go on behind those it looked at.
+func (c *Client) pullTagged(ctx context.Context, b Broker, topic string, queue int32, from int64, tags string) (ms []message.Received, next int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.BrokerTimeout)
 	defer cancel()
 	req := remoting.NewRequest(remoting.ReqPullMessage, &remoting.PullMessageHeader{
 		ConsumerGroup: message.GroupTools, Topic: topic, QueueID: queue, QueueOffset: from, MaxMsgNums: 32,
-		SysFlag: 4, Subscription: "*", ExpressionType: "TAG", // 4: the subscription is in the request
+		SysFlag: 4, Subscription: tags, ExpressionType: "TAG", // 4: the subscription is in the request
 	})
 	resp, err := c.conn.Call(ctx, b.Addr, req)
 	if err != nil {
@@ -163,55 +190,13 @@ func (c *Client) eachIn(ctx context.Context, b Broker, topic string, queue int32
 	return nil
 }
 
-// popNote is the topic of the notes of popped messages on the brokers of a cluster.
-func popNote(cluster string) string { return message.TopicReviveLogPrefix + cluster }
-
-const (
-	popGroup = message.SystemGroupPrefix + "REVIVE_GROUP"
-	popTag   = "ck" // of a note that opens; others close one
-)
-
-// popProgress is how far a broker has settled what was popped. The committed offset is that
-// of the last opening note that was settled: behind it only opening notes count.
-func (c *Client) popProgress(ctx context.Context, b Broker, offsets *offsetTable, cluster string) ([]move.Progress, error) {
-	topic := popNote(cluster)
-	ranges, err := c.rangesOn(ctx, b, topic)
-	if err != nil {
-		return nil, err
-	}
-	committed := offsets.committed[offsetKey(topic, popGroup)]
-	out := make([]move.Progress, len(ranges))
-	for q := range out {
-		r, ok := ranges[int32(q)]
-		if !ok {
-			return nil, fmt.Errorf("queue %d of topic %s is not told of", q, topic)
-		}
-		from := r.Min
-		if at, ok := committed[int32(q)]; ok {
-			from = max(from, at+1)
-		}
-		out[q] = move.Progress{Read: r.Max, End: r.Max}
-		budget := maxLeftovers
-		if err := c.eachIn(ctx, b, topic, int32(q), from, r.Max, &budget, func(m *message.Received) bool {
-			if m.Tags() != popTag {
-				return true
-			}
-			out[q].Read = m.QueueOffset
-			return false
-		}); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
 // isFor reports whether a message that is held back goes to a sealed queue, and of which topic.
 func isFor(m *message.Received, sealed map[string]int32) (topic string, ok bool) {
 	topic = m.Property(message.PropRealTopic)
 	if message.IsRetry(topic) {
 		origin := m.Property(message.PropRetryTopic)
-		_, ok = sealed[origin]
-		return origin, ok
+		from, ok := sealed[origin]
+		return origin, ok && from == 0 // else the topic stays, and with it what is to be retried
 	}
 	from, ok := sealed[topic]
 	if !ok {

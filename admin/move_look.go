@@ -27,7 +27,8 @@ type looker struct {
 		ob      *move.Observation
 		offsets map[string]*offsetTable    // by broker
 		groups  map[string]map[string]bool // by topic: those that a broker knows of
-		online  map[string][]*remoting.ConsumerConnection
+		// inFlight are messages that were popped and are not settled, by broker, and by topic and group.
+		inFlight map[string]map[string]int64
 	}
 }
 
@@ -35,7 +36,7 @@ type looker struct {
 func (m *moveCluster) Observe(ctx context.Context, st *move.State) (*move.Observation, error) {
 	l := &looker{c: m.c, st: st}
 	l.mu.ob = &move.Observation{At: time.Now(), Brokers: map[string]move.BrokerView{}, Groups: map[string]map[string]move.GroupView{}}
-	l.mu.offsets, l.mu.groups, l.mu.online = map[string]*offsetTable{}, map[string]map[string]bool{}, map[string][]*remoting.ConsumerConnection{}
+	l.mu.offsets, l.mu.groups, l.mu.inFlight = map[string]*offsetTable{}, map[string]map[string]bool{}, map[string]map[string]int64{}
 	brokers, err := m.c.masters(ctx, st.Brokers())
 	if err != nil {
 		if ctx.Err() != nil {
@@ -95,6 +96,7 @@ func (l *looker) broker(ctx context.Context, b Broker) error {
 	if err != nil {
 		return err
 	}
+	v.HidesPops = props["popConsumerKVServiceEnable"] == message.TrueValue
 	perm, err := strconv.ParseInt(props["brokerPermission"], 10, 32)
 	if err != nil {
 		return fmt.Errorf("cannot read brokerPermission: %w", err)
@@ -281,7 +283,7 @@ func (l *looker) group(ctx context.Context, brokers []Broker) {
 		names := l.groupNames(topic)
 		views := map[string]move.GroupView{}
 		for _, name := range names {
-			v := move.GroupView{Offsets: map[string][]int64{}, Retry: map[string]int64{}}
+			v := move.GroupView{Offsets: map[string][]int64{}, Retry: map[string]int64{}, InFlight: map[string]int64{}}
 			for _, b := range brokers {
 				if err := l.groupAt(ctx, b, topic, name, &v); err != nil {
 					l.failed("group %s: %v", name, b.fail(err))
@@ -341,7 +343,10 @@ func (l *looker) groupAt(ctx context.Context, b Broker, topic, name string, v *m
 		}
 		v.Offsets[b.Name] = offsets
 	}
-	if !l.late() || !slices.Contains(l.st.Sources(), b.Name) {
+	if n := l.mu.inFlight[b.Name][offsetKey(topic, name)]; n > 0 {
+		v.InFlight[b.Name] = n
+	}
+	if from, ok := l.st.GivenUp(b.Name)[topic]; !ok || from > 0 || !l.late() {
 		return nil
 	}
 	n, err := l.c.retriesOf(ctx, b, l.mu.offsets[b.Name], topic, name)

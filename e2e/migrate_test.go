@@ -95,6 +95,9 @@ func migrate(t *testing.T, tt moveCase) {
 	if !tt.goes {
 		ask = append(ask, "--route-interval", "1s")
 	}
+	if tt.pop {
+		r.dieHolding(topic, group)
+	}
 	broadcast := tt.push["broadcast"] == true
 	if broadcast {
 		ask = append(ask, "--yes") // what its clients have read is known to them alone: the source is kept
@@ -190,6 +193,14 @@ func (r *moveRig) late(topic, group string) {
 	r.t.Helper()
 	r.mqx("admin", "group", "create", group, "-b", "broker-a", "--yes")
 	r.mqx("admin", "offset", "reset", "-g", group, "-t", topic, "--to", "start", "--yes")
+}
+
+// dieHolding: a member of a group pops messages from the source, and is never heard of again. They come
+// back to the group when their time is over, which is after the plan could have ended.
+func (r *moveRig) dieHolding(topic, group string) {
+	r.t.Helper()
+	p := newRawPeer(r.t, loopback(r.specs["broker-a"].port))
+	p.popUntil("messages to hold", popOf(group, topic, -1, 40*time.Second))
 }
 
 // carryOut runs a plan to its end; on the way things are killed and started again, and it is

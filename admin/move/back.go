@@ -178,6 +178,9 @@ func (d *Decision) drainBack(ob *Observation, now time.Time) Decision {
 		p := &st.Parts[i]
 		for broker, from := range p.added() {
 			gates = append(gates, st.unread(p, ob, broker, from, p.Back[broker], false)...)
+			if from > 0 { // its topic stays, with fewer queues
+				gates = append(gates, p.pendingOn(ob, broker)...)
+			}
 		}
 	}
 	if d.gated(gates) {
@@ -200,6 +203,7 @@ func (p *Part) backCommands(ob *Observation) (out []Command) {
 		case cur == nil || cur.Same(t.Was):
 		case !t.isNew():
 			out = append(out, Command{Kind: SetTopic, Broker: t.Broker, Topic: p.Topic, Was: cur, To: t.Was})
+		case ob.Brokers[t.Broker].Pending[p.Topic].Total() > 0: // it will get them
 		case !slices.ContainsFunc(p.Back[t.Broker], func(n int64) bool { return n > 0 }):
 			out = append(out, Command{Kind: DeleteTopic, Broker: t.Broker, Topic: p.Topic, Was: cur, Max: p.Back[t.Broker]},
 				Command{Kind: CleanRoute, Broker: t.Broker, Topic: p.Topic})

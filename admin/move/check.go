@@ -51,6 +51,9 @@ func (s *State) Problems(ob *Observation) (problems, notes []string) {
 			say("the disk of broker %s is full to %.0f %%, more than %.0f %%", b, 100*v.Disk, 100*maxDisk)
 		}
 	}
+	if b := s.hidesPops(ob); b != "" && s.Spec.Policy.Remove {
+		say("broker %s does not show what is popped and not acknowledged (popConsumerKVServiceEnable=true): what was popped there must be kept", b)
+	}
 	for i := range s.Parts {
 		p := &s.Parts[i]
 		p.problems(s, ob, say)
@@ -72,6 +75,16 @@ func (s *State) Problems(ob *Observation) (problems, notes []string) {
 		}
 	}
 	return problems, notes
+}
+
+// hidesPops is a source that loses a topic and does not show what of it is popped, "" when there is none.
+func (s *State) hidesPops(ob *Observation) string {
+	for i := range s.Parts {
+		if p := &s.Parts[i]; p.Final == nil && ob.Brokers[p.Source].HidesPops {
+			return p.Source
+		}
+	}
+	return ""
 }
 
 func (p *Part) problems(s *State, ob *Observation, say func(string, ...any)) {

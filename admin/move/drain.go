@@ -3,7 +3,6 @@ package move
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -156,12 +155,18 @@ func (s *State) Gates(ob *Observation, removing bool) (out []Gate) {
 		if s.Spec.Policy.LeavePending {
 			continue
 		}
-		pending := ob.Brokers[p.Source].Pending[p.Topic]
-		for _, g := range []Gate{{What: "delayed", Count: pending.Delayed}, {What: "timer", Count: pending.Timer}, {What: "half", Count: pending.Half}} {
-			if g.Count > 0 {
-				g.Topic, g.Broker = p.Topic, p.Source
-				out = append(out, g)
-			}
+		out = append(out, p.pendingOn(ob, p.Source)...)
+	}
+	return out
+}
+
+// pendingOn is what a broker holds back for queues that are given up.
+func (p *Part) pendingOn(ob *Observation, broker string) (out []Gate) {
+	pending := ob.Brokers[broker].Pending[p.Topic]
+	for _, g := range []Gate{{What: "delayed", Count: pending.Delayed}, {What: "timer", Count: pending.Timer}, {What: "half", Count: pending.Half}} {
+		if g.Count > 0 {
+			g.Topic, g.Broker = p.Topic, broker
+			out = append(out, g)
 		}
 	}
 	return out
@@ -184,39 +189,15 @@ func (s *State) unread(p *Part, ob *Observation, broker string, from int32, ends
 		if n := g.Retry[broker]; n > 0 && !s.Spec.Policy.LeavePending {
 			out = append(out, Gate{Group: name, Topic: p.Topic, Broker: broker, What: "retry", Count: n})
 		}
+		if n := g.InFlight[broker]; n > 0 {
+			out = append(out, Gate{Group: name, Topic: p.Topic, Broker: broker, What: "in flight", Count: n})
+		}
 	}
-	if n := p.inFlight(ob, broker, len(out) == 0); n > 0 {
-		out = append(out, Gate{Topic: p.Topic, Broker: broker, What: "in flight", Count: n})
+	if n := ob.Brokers[broker].NotesUnread; n > 0 {
+		out = append(out, Gate{Topic: p.Topic, Broker: broker, What: "notes of popped messages to be read", Count: n})
 	}
 	sorted.Stably(out, func(a, b Gate) int { return cmp.Compare(b.Count, a.Count) })
 	return out
-}
-
-// inFlight counts what a broker noted of popped messages and has not settled: all that it
-// noted until every group had read the queues. What is noted later is of other queues, or
-// of retries, which begin the count anew.
-func (p *Part) inFlight(ob *Observation, broker string, read bool) (n int64) {
-	p.Pops = maps.Clone(p.Pops)
-	if !read {
-		delete(p.Pops, broker)
-		return 0
-	}
-	pops := ob.Brokers[broker].Pops
-	mark := p.Pops[broker]
-	if len(mark) != len(pops) {
-		mark = make([]int64, len(pops))
-		for i := range pops {
-			mark[i] = pops[i].End
-		}
-		if p.Pops == nil {
-			p.Pops = map[string][]int64{}
-		}
-		p.Pops[broker] = mark
-	}
-	for i := range pops {
-		n += max(0, mark[i]-pops[i].Read)
-	}
-	return n
 }
 
 // left is what lies between offsets and ends; a queue without an offset counts whole.
@@ -257,6 +238,7 @@ func (d *Decision) open(ob *Observation, now time.Time) Decision {
 func (d *Decision) letGo(ob *Observation, now time.Time) Decision {
 	st := &d.Next
 	if d.gated(st.Gates(ob, false)) {
+		st.Agreed = time.Time{}
 		return *d
 	}
 	differs := d.differs(ob, func(p *Part, ns *NameServerView) string {
@@ -281,6 +263,9 @@ func (d *Decision) remove(ob *Observation, now time.Time) Decision {
 	}
 	if !st.Spec.Policy.Remove {
 		return d.halted("the source stays readable until its messages expire; finish removes it")
+	}
+	if b := st.hidesPops(ob); b != "" {
+		return d.halted(fmt.Sprintf("the source stays readable until its messages expire: broker %s does not show what is popped and not acknowledged", b))
 	}
 	if d.gated(st.Gates(ob, true)) || d.gated(st.deadLetters(ob)) {
 		return *d

@@ -25,9 +25,10 @@ type BrokerView struct {
 	Topics map[string]TopicView
 	// Groups are the groups that it has a configuration of.
 	Groups map[string]bool
-	// Pops are the queues of the log in which the broker notes popped messages until they are
-	// acknowledged or given back.
-	Pops []Progress
+	// NotesUnread is how many notes of popped messages are still to be read before GroupView.InFlight is
+	// known. HidesPops: the broker keeps them where nobody else can read them.
+	NotesUnread int64
+	HidesPops   bool
 	// Pending counts messages for sealed queues of a topic that the broker holds and has not yet delivered.
 	Pending map[string]Pending
 	// DeadLetters counts messages in dead letter topics of the broker, by topic.
@@ -43,9 +44,6 @@ type TopicView struct {
 
 // Range is the first offset of a queue and the one behind its last.
 type Range struct{ Min, Max int64 }
-
-// Progress is how far something was read, and where it ends.
-type Progress struct{ Read, End int64 }
 
 // Pending are messages on their way to a topic.
 type Pending struct{ Delayed, Timer, Half int64 }
@@ -80,6 +78,9 @@ type GroupView struct {
 	Offsets map[string][]int64
 	// Retry counts messages of the topic in the group's retry topics on a broker that it has not read.
 	Retry map[string]int64
+	// InFlight counts messages of queues that are given up on a broker, and of the group's retry topics
+	// of the topic there, that were popped and are neither acknowledged nor given back.
+	InFlight map[string]int64
 }
 
 // offset is the committed offset of a group, -1 where there is none.

@@ -18,7 +18,7 @@ func seeds(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("MQX_MOVE_SEEDS")
 	if text == "" {
-		return 160 / slowdown
+		return 120 / slowdown
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -98,10 +98,10 @@ func checkEnds(t *testing.T, s scenario, ends map[Phase]int) {
 func newWorld(s scenario, seed uint64) *world {
 	w := &world{
 		rnd: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), brokers: map[string]*simBroker{},
-		seen: map[string]map[string]map[int]bool{}, sent: map[string]int{}, ordered: s.ordered, late: !s.ordered && seed%5 == 0,
+		seen: map[string]map[string]map[int]bool{}, sent: map[string]int{}, ordered: s.ordered, broadcasts: s.broadcast, late: !s.ordered && seed%5 == 0,
 	}
 	for _, name := range []string{"a", "b", "d"} {
-		w.brokers[name] = &simBroker{name: name, perm: 6, topics: map[string]*simTopic{}, groups: map[string]bool{}, offsets: map[string][]int64{}, version: 1}
+		w.brokers[name] = &simBroker{name: name, perm: 6, topics: map[string]*simTopic{}, groups: map[string]bool{}, offsets: map[string][]int64{}, version: 1, retry: map[string][]simMessage{}}
 	}
 	on := []string{"a"}
 	if s.kind == Drain || seed%2 == 0 {

@@ -204,9 +204,6 @@ type Part struct {
 	Last      []int64   `json:"last,omitempty"`
 	FlatSince time.Time `json:"flatSince,omitzero"`
 	SealedMax []int64   `json:"sealedMax,omitempty"`
-	// Pops are the ends of a broker's log of popped messages when every group had read the queues:
-	// what was popped before is acknowledged or given back once they are read up to there.
-	Pops map[string][]int64 `json:"pops,omitempty"`
 	// Back are the ends of new targets on the way back, by broker.
 	Back map[string][]int64 `json:"back,omitempty"`
 	// Groups are those that were seen to read the topic. A group counts from then on.
@@ -254,7 +251,7 @@ func (s *State) Clone() State {
 		p.Targets = slices.Clone(p.Targets)
 		p.Last, p.SealedMax, p.Groups = slices.Clone(p.Last), slices.Clone(p.SealedMax), slices.Clone(p.Groups)
 		p.Broadcasts = slices.Clone(p.Broadcasts)
-		p.Back, p.Floor, p.Pops = maps.Clone(p.Back), maps.Clone(p.Floor), maps.Clone(p.Pops)
+		p.Back, p.Floor = maps.Clone(p.Back), maps.Clone(p.Floor)
 		for k, v := range p.Floor {
 			p.Floor[k] = slices.Clone(v)
 		}
@@ -279,6 +276,25 @@ func (s *State) Brokers() []string {
 // stopped at the end.
 func (s *State) Asks(broker string) bool {
 	return s.Spec.Kind != Retire || s.Phase != Removed || broker != s.Spec.Name
+}
+
+// GivenUp are the queues of a broker that the plan takes away, by topic the first of them: those that
+// are sealed or, on the way back, those that were made.
+func (s *State) GivenUp(broker string) map[string]int32 {
+	out := map[string]int32{}
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		if s.Phase.Back() || s.Rollback {
+			if from, ok := p.added()[broker]; ok {
+				out[p.Topic] = from
+			}
+			continue
+		}
+		if p.Source == broker && p.seals() {
+			out[p.Topic] = p.From
+		}
+	}
+	return out
 }
 
 // Topics are the names of all topics of the plan, sorted.

@@ -23,13 +23,15 @@ type world struct {
 	seen    map[string]map[string]map[int]bool // group, key, sequence
 	sent    map[string]int                     // acknowledged messages by key: 0..n-1
 	ordered bool
-	faults  []string
-	late    bool // producers may ask for routes later than they should
-	lease   simLease
-	log     []Entry
-	first   int64     // offset of its first entry
-	copied  *State    // what a machine of an owner keeps of the newest state
-	hostUp  time.Time // the broker of the journal answers again from then on
+	// broadcasts: a group keeps its offsets itself; it does not get what was written before it came.
+	broadcasts bool
+	faults     []string
+	late       bool // producers may ask for routes later than they should
+	lease      simLease
+	log        []Entry
+	first      int64     // offset of its first entry
+	copied     *State    // what a machine of an owner keeps of the newest state
+	hostUp     time.Time // the broker of the journal answers again from then on
 }
 
 type simMessage struct {
@@ -48,10 +50,20 @@ type simBroker struct {
 	perm    int32
 	topics  map[string]*simTopic
 	groups  map[string]bool
-	offsets map[string][]int64 // by group, of topic T; -1: none
-	down    time.Time          // until then
-	version int                // of its registration
-	pops    int64              // end of its log of popped messages
+	offsets map[string][]int64      // by group, of topic T; -1: none
+	down    time.Time               // until then
+	version int                     // of its registration
+	retry   map[string][]simMessage // by group: what is to be consumed again
+	held    []simHeld               // delayed, half and retried messages that are not due
+}
+
+// simHeld is a message that a broker holds back. It is written later, whatever the permission of its queue is then.
+type simHeld struct {
+	kind  string // delayed, timer, half, retry
+	queue int
+	group string // of a retry
+	due   time.Time
+	m     simMessage
 }
 
 type simNameServer struct {
@@ -90,11 +102,12 @@ type simGroup struct {
 	own       map[simQueue]int // where a broadcast client is
 }
 
+// simFlight is a message that was popped. It is acknowledged in time, or given back then.
 type simFlight struct {
-	q    simQueue
-	note int64 // its place in the broker's log of pops
-	due  time.Time
-	m    simMessage
+	q     simQueue // its id is -1 where it came from the retry topic
+	due   time.Time
+	acked bool
+	m     simMessage
 }
 
 type simLease struct {
@@ -116,6 +129,9 @@ func (w *world) tick(d time.Duration) {
 	for end := w.now.Add(d); w.now.Before(end); {
 		w.now = w.now.Add(min(step, end.Sub(w.now)))
 		w.register()
+		for _, name := range slices.Sorted(maps.Keys(w.brokers)) {
+			w.release(w.brokers[name])
+		}
 		for _, p := range w.senders {
 			w.produce(p)
 		}
@@ -150,6 +166,25 @@ func (w *world) register() {
 			}
 		}
 	}
+}
+
+// release writes what a broker held back and is due.
+func (w *world) release(b *simBroker) {
+	if !b.up(w) || len(b.held) == 0 {
+		return
+	}
+	t := b.topics[simTopicName]
+	b.held = slices.DeleteFunc(b.held, func(h simHeld) bool {
+		switch {
+		case w.now.Before(h.due):
+			return false
+		case h.kind == "retry":
+			b.retry[h.group] = append(b.retry[h.group], h.m)
+		case t != nil && h.queue < len(t.queues):
+			t.queues[h.queue] = append(t.queues[h.queue], h.m)
+		}
+		return true
+	})
 }
 
 // writable is what a producer makes of a route.
@@ -198,12 +233,18 @@ func (w *world) produce(p *simProducer) {
 		p.at = w.now // an error makes a client ask again
 		return
 	}
-	t.queues[q.id] = append(t.queues[q.id], simMessage{p.key, p.next})
+	m := simMessage{p.key, p.next}
+	if kinds := []string{"delayed", "timer", "half"}; !w.ordered && !w.broadcasts && w.rnd.IntN(25) == 0 {
+		b.held = append(b.held, simHeld{kind: kinds[w.rnd.IntN(3)], queue: q.id, due: w.now.Add(time.Duration(1+w.rnd.IntN(30)) * time.Second), m: m})
+	} else {
+		t.queues[q.id] = append(t.queues[q.id], m)
+	}
 	p.next++
 	w.sent[p.key] = p.next
 }
 
 func (w *world) consume(g *simGroup) {
+	w.settle(g)
 	if w.now.Before(g.offUntil) {
 		return
 	}
@@ -219,17 +260,53 @@ func (w *world) consume(g *simGroup) {
 			}
 		}
 	}
-	var waiting []simFlight
-	for _, f := range g.flight {
-		if w.now.Before(f.due) {
-			waiting = append(waiting, f)
-			continue
-		}
-		w.deliver(g, f.m)
+	for _, name := range slices.Sorted(maps.Keys(w.brokers)) {
+		w.retryOf(g, w.brokers[name])
 	}
-	g.flight = waiting
 	for _, i := range w.rnd.Perm(len(g.queues)) {
 		w.read(g, g.queues[i])
+	}
+}
+
+// settle ends what was popped: acknowledged by now, or given back by the broker, which drops what
+// was popped from a topic that it no longer has.
+func (w *world) settle(g *simGroup) {
+	g.flight = slices.DeleteFunc(g.flight, func(f simFlight) bool {
+		b := w.brokers[f.q.broker]
+		switch {
+		case w.now.Before(f.due) || !b.up(w):
+			return false
+		case f.acked:
+			w.deliver(g, f.m)
+		case b.topics[simTopicName] != nil:
+			b.retry[g.name] = append(b.retry[g.name], f.m)
+		}
+		return true
+	})
+}
+
+// take is what becomes of a message that a client got: consumed, kept for a while, or to be retried.
+func (w *world) take(g *simGroup, b *simBroker, q int, m simMessage) {
+	later := func() time.Time { return w.now.Add(time.Duration(1+w.rnd.IntN(8)) * time.Second) }
+	switch {
+	case g.pop && w.rnd.IntN(3) == 0:
+		g.flight = append(g.flight, simFlight{q: simQueue{b.name, q}, due: later(), acked: w.rnd.IntN(2) == 0, m: m})
+	case !g.pop && !g.broadcast && !w.ordered && w.rnd.IntN(20) == 0:
+		b.held = append(b.held, simHeld{kind: "retry", group: g.name, due: later(), m: m})
+	default:
+		w.deliver(g, m)
+	}
+}
+
+// retryOf consumes what is to be retried: of a group that pops only where it sees the topic.
+func (w *world) retryOf(g *simGroup, b *simBroker) {
+	if !b.up(w) || len(b.retry[g.name]) == 0 || g.pop && !slices.ContainsFunc(g.queues, func(q simQueue) bool { return q.broker == b.name }) {
+		return
+	}
+	for n := 1 + w.rnd.IntN(4); n > 0 && len(b.retry[g.name]) > 0; n-- {
+		m := b.retry[g.name][0]
+		b.retry[g.name] = b.retry[g.name][1:]
+		w.take(g, b, -1, m)
 	}
 }
 
@@ -253,13 +330,7 @@ func (w *world) read(g *simGroup, q simQueue) {
 		b.commit(g.name, q.id, at)
 	}
 	for n := w.rnd.IntN(4); n > 0 && at < int64(len(t.queues[q.id])); n-- {
-		m := t.queues[q.id][at]
-		if g.pop && w.rnd.IntN(3) == 0 {
-			g.flight = append(g.flight, simFlight{q: q, note: b.pops, due: w.now.Add(time.Duration(1+w.rnd.IntN(8)) * time.Second), m: m})
-			b.pops++
-		} else {
-			w.deliver(g, m)
-		}
+		w.take(g, b, q.id, t.queues[q.id][at])
 		at++
 	}
 	if g.broadcast {
@@ -363,20 +434,13 @@ func (c *simCluster) Observe(_ context.Context, st *State) (*Observation, error)
 			continue
 		}
 		v := b.view()
-		pops := Progress{Read: b.pops, End: b.pops}
-		for _, g := range w.groups {
-			for _, f := range g.flight {
-				if f.q.broker == name {
-					pops.Read = min(pops.Read, f.note)
-				}
-			}
-		}
-		v.Pops = []Progress{pops}
+		v.Pending = map[string]Pending{simTopicName: b.pending(st.GivenUp(name))}
 		ob.Brokers[name] = v
 	}
 	for _, g := range w.groups {
-		v := GroupView{Online: !w.now.Before(g.offUntil), Broadcast: g.broadcast && !w.now.Before(g.offUntil), Offsets: map[string][]int64{}}
+		v := GroupView{Online: !w.now.Before(g.offUntil), Broadcast: g.broadcast && !w.now.Before(g.offUntil), Offsets: map[string][]int64{}, Retry: map[string]int64{}, InFlight: map[string]int64{}}
 		for _, name := range st.Brokers() {
+			w.onTheWay(g, w.brokers[name], st.GivenUp(name), &v)
 			v.Offsets[name] = slices.Clone(w.brokers[name].offsets[g.name])
 			if n := len(ob.Brokers[name].Topics[simTopicName].Queues); n < len(v.Offsets[name]) {
 				v.Offsets[name] = v.Offsets[name][:n]
@@ -399,6 +463,39 @@ func (c *simCluster) Observe(_ context.Context, st *State) (*Observation, error)
 		ob.NameServers = append(ob.NameServers, v)
 	}
 	return ob, nil
+}
+
+// pending counts what a broker holds back for queues that are given up.
+func (b *simBroker) pending(given map[string]int32) (p Pending) {
+	from, ok := given[simTopicName]
+	for _, h := range b.held {
+		switch {
+		case !ok || h.kind == "retry" && from > 0 || h.kind != "retry" && h.queue < int(from):
+		case h.kind == "timer":
+			p.Timer++
+		case h.kind == "half":
+			p.Half++
+		default:
+			p.Delayed++
+		}
+	}
+	return p
+}
+
+// onTheWay counts what a group popped of queues that are given up, and what it is to retry.
+func (w *world) onTheWay(g *simGroup, b *simBroker, given map[string]int32, v *GroupView) {
+	from, ok := given[simTopicName]
+	if !ok {
+		return
+	}
+	for _, f := range g.flight {
+		if f.q.broker == b.name && (f.q.id >= int(from) || f.q.id < 0 && from == 0) {
+			v.InFlight[b.name]++
+		}
+	}
+	if from == 0 {
+		v.Retry[b.name] = int64(len(b.retry[g.name]))
+	}
 }
 
 func (b *simBroker) view() BrokerView {
@@ -506,9 +603,17 @@ func (w *world) mayHide(b *simBroker, t *simTopic, from int) {
 			}
 		}
 		for _, f := range g.flight {
-			if f.q.broker == b.name && f.q.id >= from {
+			if f.q.broker == b.name && (f.q.id >= from || f.q.id < 0 && from == 0) {
 				w.fault("queue %d of %s is taken away with a message of group %s in flight (I3)", f.q.id, b.name, g.name)
 			}
+		}
+		if n := len(b.retry[g.name]); n > 0 && from == 0 && g.pop {
+			w.fault("topic on %s is taken away with %d messages that group %s is to retry (I3)", b.name, n, g.name)
+		}
+	}
+	for _, h := range b.held {
+		if h.kind != "retry" && h.queue >= from {
+			w.fault("queue %d of %s is taken away with a %s message (I3)", h.queue, b.name, h.kind)
 		}
 	}
 }
@@ -526,6 +631,11 @@ func (w *world) deleteTopic(b *simBroker, c *Command) error {
 	w.mayHide(b, t, 0)
 	delete(b.topics, c.Topic)
 	b.offsets = map[string][]int64{}
+	for _, g := range w.groups {
+		if g.pop {
+			delete(b.retry, g.name)
+		}
+	}
 	b.version++
 	return nil
 }

@@ -1,0 +1,102 @@
+package admin
+
+import (
+	"testing"
+	"time"
+
+	"mqx/admin/move"
+	"mqx/client"
+	"mqx/internal/fastjson"
+	"mqx/message"
+	"mqx/remoting"
+)
+
+// What was popped and not acknowledged is in flight from the moment at which it was handed out: its note lies in
+// the timer for nearly all of its time, where nobody looked for it, and a topic that is deleted meanwhile takes
+// the messages along.
+func TestPoppedIsInFlight(t *testing.T) {
+	ns := startNameServer(t)
+	a := startBroker(t, ns, "a")
+	startBroker(t, ns, "d")
+	c := newClient(t, ns)
+	ctx := t.Context()
+	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
+	for _, name := range []string{"g", "h"} {
+		cfg := remoting.NewSubscriptionGroupConfig(name)
+		req := remoting.NewRequest(remoting.ReqUpdateAndCreateSubscriptionGroup, nil)
+		var err error
+		if req.Body, err = fastjson.MarshalStandard(&cfg); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.ask(ctx, a, req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var want int64 = 3
+	for range want {
+		sendOne(t, ns, &message.Message{Topic: "T", Body: []byte("x")}, client.SendOptions{Broker: "a", QueueID: 2, HasQueue: true})
+	}
+	eventually(t, "the messages to be popped", func() bool {
+		resp, err := c.conn.Call(ctx, a, remoting.NewRequest(remoting.ReqPopMessage, &remoting.PopMessageHeader{
+			ConsumerGroup: "g", Topic: "T", QueueID: 2, MaxMsgNums: 32, InvisibleTime: time.Minute.Milliseconds(), BornTime: time.Now().UnixMilli(),
+		}))
+		return err == nil && resp.Code == remoting.RespSuccess
+	})
+	ask := moveAsk("T", "d")
+	plan, err := c.PlanMove(ctx, ask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := plan.State
+	for _, tt := range []struct {
+		from int32
+		want int64
+	}{{0, want}, {2, want}, {3, 0}} {
+		st.ID, st.Phase, st.Parts[0].From = plan.State.ID, move.Draining, tt.from
+		st.Parts[0].Groups = []string{"g", "h"}
+		st.Parts[0].SealedMax = []int64{0, 0, want, 0}
+		var g move.GroupView
+		eventually(t, "the offset of the group to be committed", func() bool {
+			ob, err := c.LookMove(ctx, st)
+			if err != nil || len(ob.Failed) > 0 || ob.Brokers["a"].NotesUnread > 0 {
+				t.Logf("%v %v", ob, err)
+				return false
+			}
+			g = ob.Groups["T"]["g"]
+			if n := ob.Groups["T"]["h"].InFlight["a"]; n != 0 {
+				t.Fatalf("%d messages are in flight for a group that popped none", n)
+			}
+			return len(g.Offsets["a"]) == 4 && g.Offsets["a"][2] == want
+		})
+		if n := g.InFlight["a"]; n != tt.want {
+			t.Errorf("from queue %d on %d messages are in flight, not %d", tt.from, n, tt.want)
+		}
+	}
+}
+
+func TestNoteOf(t *testing.T) {
+	topics := map[string]bool{"T": true}
+	for _, tt := range []struct {
+		name, tag, body string
+		want            popNote
+		ok              bool
+	}{
+		{"a queue", "ck", `{"c":"g","t":"T","q":3,"n":2}`, popNote{topic: "T", group: "g", queue: 3, messages: 2}, true},
+		{"retry", "ck", `{"c":"g","t":"%RETRY%g_T","q":0,"n":1}`, popNote{topic: "T", group: "g", queue: -1, messages: 1}, true},
+		{"retry v2", "ck", `{"c":"g","t":"%RETRY%g+T","q":0,"n":1}`, popNote{topic: "T", group: "g", queue: -1, messages: 1}, true},
+		{"retry of another topic", "ck", `{"c":"g","t":"%RETRY%g_U","q":0,"n":1}`, popNote{}, false},
+		{"retry of the group itself", "ck", `{"c":"g","t":"%RETRY%g","q":0,"n":1}`, popNote{}, false},
+		{"another topic", "ck", `{"c":"g","t":"U","q":0,"n":1}`, popNote{}, false},
+		{"an ack", "ack", `{"c":"g","t":"T","q":0}`, popNote{}, false},
+		{"no JSON", "ck", `x`, popNote{}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := &message.Received{}
+			m.Body = []byte(tt.body)
+			m.SetProperty(message.PropTags, tt.tag)
+			if got, ok := noteOf(m, topics); got != tt.want || ok != tt.ok {
+				t.Errorf("%+v %v", got, ok)
+			}
+		})
+	}
+}
