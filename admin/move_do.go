@@ -38,6 +38,8 @@ func (m *moveCluster) Do(ctx context.Context, _ *move.State, cmd *move.Command) 
 		err = c.moveTopicTo(ctx, b, cmd)
 	case move.SetOffset:
 		err = c.moveOffset(ctx, b, cmd)
+	case move.SetMode:
+		err = c.moveMode(ctx, b, cmd)
 	case move.SetBrokerPerm:
 		err = c.moveBrokerPerm(ctx, b, cmd)
 	case move.DeleteTopic:
@@ -179,6 +181,44 @@ func (c *Client) moveOffset(ctx context.Context, b Broker, cmd *move.Command) er
 		return errors.Join(errors.New("it is not there afterwards"), err)
 	}
 	return nil
+}
+
+func (c *Client) moveMode(ctx context.Context, b Broker, cmd *move.Command) error {
+	now, err := c.requestModes(ctx, b.Addr)
+	if err != nil {
+		return err
+	}
+	if _, told := now[cmd.Topic][cmd.Group]; told {
+		return nil
+	}
+	req := remoting.NewRequest(remoting.ReqSetMessageRequestMode, nil)
+	if req.Body, err = fastjson.Marshal(&remoting.MessageRequestMode{
+		ConsumerGroup: cmd.Group, Mode: cmd.Mode.Name, PopShareQueueNum: cmd.Mode.Share, Topic: cmd.Topic,
+	}); err != nil {
+		return err
+	}
+	if _, err := c.ask(ctx, b.Addr, req); err != nil {
+		return err
+	}
+	if now, err = c.requestModes(ctx, b.Addr); err != nil {
+		return fmt.Errorf("cannot read back: %w", err)
+	}
+	if got := now[cmd.Topic][cmd.Group]; got.Mode != cmd.Mode.Name || got.PopShareQueueNum != cmd.Mode.Share {
+		return fmt.Errorf("read back %s, share %d", got.Mode, got.PopShareQueueNum)
+	}
+	return nil
+}
+
+// requestModes are how groups get the messages of topics, by topic and group; none at a broker of before 5.0.
+func (c *Client) requestModes(ctx context.Context, addr string) (map[string]map[string]remoting.MessageRequestMode, error) {
+	body, err := askBody[remoting.MessageRequestModes](ctx, c, addr, remoting.NewRequest(remoting.ReqGetAllMessageRequestMode, nil))
+	if hasCode(err, remoting.RespRequestCodeNotSupported) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return body.Map, nil
 }
 
 func (c *Client) moveBrokerPerm(ctx context.Context, b Broker, cmd *move.Command) error {

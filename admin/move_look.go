@@ -114,6 +114,9 @@ func (l *looker) broker(ctx context.Context, b Broker) error {
 			v.Disk = ratio
 		}
 	}
+	if err := l.modes(ctx, b, &v); err != nil {
+		return err
+	}
 	table, err := l.c.groupTable(ctx, b.Addr)
 	if err != nil {
 		return err
@@ -137,6 +140,27 @@ func (l *looker) broker(ctx context.Context, b Broker) error {
 	defer l.mu.Unlock()
 	l.mu.ob.Brokers[b.Name] = v
 	l.mu.offsets[b.Name] = offsets
+	return nil
+}
+
+// modes looks at which groups pop topics of the plan, until the targets are told.
+func (l *looker) modes(ctx context.Context, b Broker, v *move.BrokerView) error {
+	if !l.st.Phase.Before(move.Created) {
+		return nil
+	}
+	modes, err := l.c.requestModes(ctx, b.Addr)
+	if err != nil {
+		return err
+	}
+	v.Modes = map[string]map[string]move.Mode{}
+	for _, topic := range l.st.Topics() {
+		for group, m := range modes[topic] {
+			if v.Modes[topic] == nil {
+				v.Modes[topic] = map[string]move.Mode{}
+			}
+			v.Modes[topic][group] = move.Mode{Name: m.Mode, Share: m.PopShareQueueNum}
+		}
+	}
 	return nil
 }
 

@@ -279,12 +279,15 @@ type timerRates struct {
 	}
 }
 
-// behind is what the runtime information says of the timer.
+// behind is what the runtime information says of the timer. The service sleeps until the next slot is due: what it
+// has not passed and nothing lies in is no lag.
 func (s *timerService) behind() (readSeconds, offsets, waiting int64) {
 	if !s.on() {
 		return 0, 0, 0
 	}
-	return max(0, s.nowMs()-s.t.ReadTime()) / 1000, max(0, s.st.MaxOffset(message.TopicTimer, 0)-s.t.Offset()), s.t.Num()
+	now := s.nowMs()
+	s.t.NextDue(now)
+	return max(0, now-s.t.ReadTime()) / 1000, max(0, s.st.MaxOffset(message.TopicTimer, 0)-s.t.Offset()), s.t.Num()
 }
 
 // tps is how many messages a second were taken up and delivered since it was last called, at most a minute ago; as Apache's

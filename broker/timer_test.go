@@ -276,7 +276,7 @@ func TestTimerStopAndStart(t *testing.T) {
 			}
 			waitFor(t, "the end", func() bool {
 				info, m := r.runtimeInfo(ck.Now()), r.timers.t.Metrics()
-				return info["timerOffsetBehind"] == "0" && info["timerCongestNum"] == "0" && m.Topics["T"].Count == 0
+				return info["timerReadBehind"] == "0" && info["timerOffsetBehind"] == "0" && info["timerCongestNum"] == "0" && m.Topics["T"].Count == 0
 			})
 			waitFor(t, "the checkpoint", func() bool {
 				body, c := r.ok(remoting.ReqGetTimerCheckPoint, nil, nil).Body, r.timers.t.Checkpoint()

@@ -11,6 +11,7 @@ const (
 	CreateGroup   CommandKind = "create group"   // copies a group's configuration from Source to Broker unless it has one
 	SetTopic      CommandKind = "set topic"      // Topic on Broker from Was to To; Was nil: it must not exist
 	SetOffset     CommandKind = "set offset"     // Group's offset in Queue of Topic on Broker to 0 unless it has one
+	SetMode       CommandKind = "set mode"       // how Group gets Topic on Broker, unless the broker was told
 	SetOrder      CommandKind = "set order"      // the order configuration of Topic at every name server
 	SetBrokerPerm CommandKind = "set permission" // brokerPermission of Broker
 	DeleteTopic   CommandKind = "delete topic"   // Topic on Broker, if its queues still end at Max
@@ -29,6 +30,7 @@ type Command struct {
 	To     *Topic      `json:"to,omitempty"`
 	Max    []int64     `json:"max,omitempty"`
 
+	Mode     *Mode   `json:"mode,omitempty"`
 	OrderWas *string `json:"orderWas,omitempty"`
 	OrderTo  *string `json:"orderTo,omitempty"` // nil: the entry is deleted
 	PermWas  int32   `json:"permWas,omitempty"`
@@ -44,6 +46,8 @@ func (c *Command) String() string {
 		return fmt.Sprintf("set topic %s on %s: %s -> %s", c.Topic, c.Broker, c.Was, c.To)
 	case SetOffset:
 		return fmt.Sprintf("set offset of group %s in queue %d of topic %s on %s to 0 unless it has one", c.Group, c.Queue, c.Topic, c.Broker)
+	case SetMode:
+		return fmt.Sprintf("set mode of group %s for topic %s on %s: %s, share %d", c.Group, c.Topic, c.Broker, c.Mode.Name, c.Mode.Share)
 	case SetOrder:
 		return fmt.Sprintf("set order configuration of topic %s at every name server: %s -> %s", c.Topic, text(c.OrderWas), text(c.OrderTo))
 	case SetBrokerPerm:

@@ -2,6 +2,7 @@ package move
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -245,6 +246,7 @@ func (p *Part) createCommands(ob *Observation) (out []Command) {
 			out = append(out, Command{Kind: SetTopic, Broker: t.Broker, Topic: p.Topic, Was: t.Was, To: mid})
 			cur = mid
 		}
+		out = append(out, p.modeCommands(ob, t.Broker)...)
 		out = append(out, p.offsetCommands(ob, t.Broker, t.firstNew(), t.To.Read)...)
 		if !p.Ordered && !p.ReadFirst && cur.Same(mid) && !mid.Same(t.To) {
 			out = append(out, Command{Kind: SetTopic, Broker: t.Broker, Topic: p.Topic, Was: mid, To: t.To})
@@ -255,6 +257,23 @@ func (p *Part) createCommands(ob *Observation) (out []Command) {
 			out = append(out, Command{Kind: SetTopic, Broker: p.Source, Topic: p.Topic, Was: &p.Was, To: &p.Grown})
 		}
 		out = append(out, p.offsetCommands(ob, p.Source, p.Was.Read, p.Grown.Read)...)
+	}
+	return out
+}
+
+// modeCommands tell a target which groups pop the topic, also those that have not read it yet: clients
+// ask any broker of the topic. A broker takes that only when it has the topic and the group.
+func (p *Part) modeCommands(ob *Observation, broker string) (out []Command) {
+	modes := ob.Brokers[p.Source].Modes[p.Topic]
+	for _, g := range slices.Sorted(maps.Keys(modes)) {
+		if _, told := ob.Brokers[broker].Modes[p.Topic][g]; told || !ob.Brokers[p.Source].Groups[g] {
+			continue
+		}
+		if !ob.Brokers[broker].Groups[g] && !slices.Contains(p.Groups, g) {
+			out = append(out, Command{Kind: CreateGroup, Broker: broker, Source: p.Source, Group: g})
+		}
+		mode := modes[g]
+		out = append(out, Command{Kind: SetMode, Broker: broker, Topic: p.Topic, Group: g, Mode: &mode})
 	}
 	return out
 }

@@ -25,6 +25,9 @@ type BrokerView struct {
 	Topics map[string]TopicView
 	// Groups are the groups that it has a configuration of.
 	Groups map[string]bool
+	// Modes are how groups get the messages of a topic, by topic and group, as the broker was told. They
+	// are looked at before CREATED.
+	Modes map[string]map[string]Mode
 	// NotesUnread is how many notes of popped messages are still to be read before GroupView.InFlight is
 	// known. HidesPops: the broker keeps them where nobody else can read them.
 	NotesUnread int64
@@ -33,6 +36,12 @@ type BrokerView struct {
 	Pending map[string]Pending
 	// DeadLetters counts messages in dead letter topics of the broker, by topic.
 	DeadLetters map[string]int64
+}
+
+// Mode is how a group gets the messages of a topic.
+type Mode struct {
+	Name  string `json:"name"`            // PULL or POP
+	Share int32  `json:"share,omitempty"` // clients that share a queue when they pop
 }
 
 // TopicView is a topic on a broker.

@@ -101,7 +101,7 @@ func newWorld(s scenario, seed uint64) *world {
 		seen: map[string]map[string]map[int]bool{}, sent: map[string]int{}, ordered: s.ordered, broadcasts: s.broadcast, late: !s.ordered && seed%5 == 0,
 	}
 	for _, name := range []string{"a", "b", "d"} {
-		w.brokers[name] = &simBroker{name: name, perm: 6, topics: map[string]*simTopic{}, groups: map[string]bool{}, offsets: map[string][]int64{}, version: 1, retry: map[string][]simMessage{}}
+		w.brokers[name] = &simBroker{name: name, perm: 6, topics: map[string]*simTopic{}, groups: map[string]bool{}, offsets: map[string][]int64{}, version: 1, retry: map[string][]simMessage{}, modes: map[string]bool{}}
 	}
 	on := []string{"a"}
 	if s.kind == Drain || seed%2 == 0 {
@@ -128,6 +128,9 @@ func newWorld(s scenario, seed uint64) *world {
 		g.pop = !s.ordered && w.rnd.IntN(4) == 0
 		for _, name := range on {
 			w.brokers[name].groups[g.name] = true
+			if g.pop {
+				w.brokers[name].modes[g.name] = true
+			}
 			for q := range 3 {
 				w.brokers[name].commit(g.name, q, 0)
 			}

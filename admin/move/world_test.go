@@ -53,6 +53,7 @@ type simBroker struct {
 	offsets map[string][]int64      // by group, of topic T; -1: none
 	down    time.Time               // until then
 	version int                     // of its registration
+	modes   map[string]bool         // groups that it was told pop
 	retry   map[string][]simMessage // by group: what is to be consumed again
 	held    []simHeld               // delayed, half and retried messages that are not due
 }
@@ -318,6 +319,9 @@ func (w *world) read(g *simGroup, q simQueue) {
 	if !b.up(w) || t == nil || t.config.Perm&PermRead == 0 || q.id >= int(t.config.Read) {
 		return
 	}
+	if g.pop && !b.modes[g.name] {
+		w.fault("group %s, which pops, pulls from %s", g.name, b.name)
+	}
 	at := offsetIn(b.offsets[g.name], q.id)
 	if g.broadcast {
 		if _, ok := g.own[q]; !ok { // as clients do that begin at the end
@@ -434,6 +438,10 @@ func (c *simCluster) Observe(_ context.Context, st *State) (*Observation, error)
 			continue
 		}
 		v := b.view()
+		v.Modes = map[string]map[string]Mode{simTopicName: {}}
+		for g := range b.modes {
+			v.Modes[simTopicName][g] = Mode{Name: "POP", Share: 8}
+		}
 		v.Pending = map[string]Pending{simTopicName: b.pending(st.GivenUp(name))}
 		ob.Brokers[name] = v
 	}
@@ -528,6 +536,8 @@ func (w *world) do(c *Command) error {
 		b.groups[c.Group] = true
 	case SetTopic:
 		return w.setTopic(b, c)
+	case SetMode:
+		b.modes[c.Group] = true
 	case SetOffset:
 		if offsetIn(b.offsets[c.Group], int(c.Queue)) < 0 {
 			b.commit(c.Group, int(c.Queue), 0)
