@@ -84,8 +84,9 @@ type joinFacts struct {
 
 // JoinCheck looks at what brokers and name servers must agree on before a broker takes
 // traffic: who is registered where, clocks, name-server lists, ports, disks, versions.
-// It changes nothing and connects to the ports of brokers from here.
-func (c *Client) JoinCheck(ctx context.Context, o JoinCheckOptions) ([]Check, error) {
+// It changes nothing and connects to the ports of brokers from here. Brokers that do not answer are in errs; what
+// they would have told is unknown.
+func (c *Client) JoinCheck(ctx context.Context, o JoinCheckOptions) (checks []Check, errs []TargetError, err error) {
 	if o.MaxSkew <= 0 {
 		o.MaxSkew = defaultMaxSkew
 	}
@@ -94,13 +95,13 @@ func (c *Client) JoinCheck(ctx context.Context, o JoinCheckOptions) ([]Check, er
 	}
 	all, err := c.Cluster(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f := &joinFacts{opts: o}
 	f.servers, f.down = c.views(ctx)
 	brokers, err := joinBrokers(all, o, f)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var mine sync.Mutex
 	_ = c.each(brokers, func(_ *sync.Mutex, b Broker) error {
@@ -113,7 +114,12 @@ func (c *Client) JoinCheck(ctx context.Context, o JoinCheckOptions) ([]Check, er
 	sorted.By(f.brokers, func(a, b *brokerFacts) int {
 		return strings.Compare(a.broker.Name+"\x00"+a.broker.Addr, b.broker.Name+"\x00"+b.broker.Addr)
 	})
-	return f.judge(), nil
+	for _, b := range f.brokers {
+		if b.err != nil {
+			errs = append(errs, b.broker.fail(b.err))
+		}
+	}
+	return f.judge(), errs, nil
 }
 
 // joinBrokers are the brokers to look at, replicas too, and the address of the one that joins.

@@ -107,7 +107,7 @@ func TestJoinCheck(t *testing.T) {
 	addr, _ := startJoining(t, joinConfig(t.TempDir(), ns, "new"))
 	c := newClient(t, ns)
 	createGroup(t, c, addr, "only-here", 3)
-	checks, err := c.JoinCheck(t.Context(), JoinCheckOptions{Joining: "new"})
+	checks, _, err := c.JoinCheck(t.Context(), JoinCheckOptions{Joining: "new"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestJoinCheck(t *testing.T) {
 		}
 	}
 	var none *NotFoundError
-	if _, err := c.JoinCheck(t.Context(), JoinCheckOptions{Joining: "nobody"}); !errors.As(err, &none) {
+	if _, _, err := c.JoinCheck(t.Context(), JoinCheckOptions{Joining: "nobody"}); !errors.As(err, &none) {
 		t.Errorf("an unknown broker: %v", err)
 	}
 }

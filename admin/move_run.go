@@ -48,21 +48,9 @@ func (c *Client) PlanMove(ctx context.Context, a move.Ask) (*MovePlan, error) {
 	if err := c.resolveMove(ctx, &a, all); err != nil {
 		return nil, err
 	}
-	probe := &move.State{Phase: move.Planned, Spec: move.Spec{Kind: a.Kind, Name: cmp.Or(a.Topic, a.Sources[0])}}
-	topics := []string{a.Topic}
-	if a.Kind == move.Retire {
-		if topics, err = c.businessTopics(ctx, all, a.Sources[0]); err != nil {
-			return nil, err
-		}
-	}
-	for _, topic := range topics {
-		for _, s := range a.Sources {
-			p := move.Part{Topic: topic, Source: s, Ordered: true}
-			for _, t := range a.Targets {
-				p.Targets = append(p.Targets, move.Target{Broker: t})
-			}
-			probe.Parts = append(probe.Parts, p)
-		}
+	probe, err := c.probe(ctx, &a, all)
+	if err != nil {
+		return nil, err
 	}
 	seen, err := (&moveCluster{c}).Observe(ctx, probe)
 	if err != nil {
@@ -90,16 +78,68 @@ func (c *Client) PlanMove(ctx context.Context, a move.Ask) (*MovePlan, error) {
 	return p, nil
 }
 
+// probe is a plan of which only brokers and topics are known, to look at them.
+func (c *Client) probe(ctx context.Context, a *move.Ask, all []Broker) (*move.State, error) {
+	probe := &move.State{Phase: move.Planned, Spec: move.Spec{Kind: a.Kind, Name: moveName(a)}}
+	add := func(topic, source string, targets ...string) {
+		p := move.Part{Topic: topic, Source: source, Ordered: true}
+		for _, t := range targets {
+			p.Targets = append(p.Targets, move.Target{Broker: t})
+		}
+		probe.Parts = append(probe.Parts, p)
+	}
+	topics := []string{a.Topic}
+	switch a.Kind {
+	case move.Rebalance:
+		for _, m := range a.Moves {
+			add(m.Topic, m.Source, m.Target)
+		}
+		return probe, nil
+	case move.Retire:
+		var err error
+		if topics, err = c.businessTopics(ctx, all, a.Sources[0]); err != nil {
+			return nil, err
+		}
+	}
+	for _, topic := range topics {
+		for _, s := range a.Sources {
+			add(topic, s, a.Targets...)
+		}
+	}
+	return probe, nil
+}
+
+// moveName is what a plan is for: a topic, a broker or a cluster.
+func moveName(a *move.Ask) string {
+	switch a.Kind {
+	case move.Retire:
+		return a.Sources[0]
+	case move.Rebalance:
+		return a.Cluster
+	}
+	return a.Topic
+}
+
 // resolveMove checks names and fills in what was not given.
 func (c *Client) resolveMove(ctx context.Context, a *move.Ask, all []Broker) error {
-	if a.Kind != move.Retire {
-		if err := message.ValidateTopic(a.Topic); err != nil {
+	topics := []string{a.Topic}
+	switch a.Kind {
+	case move.Retire:
+		topics = nil
+	case move.Rebalance:
+		topics, a.Sources, a.Targets = nil, nil, nil
+		for _, m := range a.Moves {
+			topics, a.Sources, a.Targets = append(topics, m.Topic), append(a.Sources, m.Source), append(a.Targets, m.Target)
+		}
+	}
+	for _, topic := range topics {
+		if err := message.ValidateTopic(topic); err != nil {
 			return err
 		}
-		if kind := topicKind(a.Topic, ownNames(all)); kind != KindNormal {
-			return fmt.Errorf("cannot move topic %q: it is a %s topic, which brokers keep for themselves", a.Topic, kind)
+		if kind := topicKind(topic, ownNames(all)); kind != KindNormal {
+			return fmt.Errorf("cannot move topic %q: it is a %s topic, which brokers keep for themselves", topic, kind)
 		}
-		brokers, err := c.topicBrokers(ctx, a.Topic)
+		brokers, err := c.topicBrokers(ctx, topic)
 		if err != nil {
 			return err
 		}
@@ -156,10 +196,7 @@ func moveID(a *move.Ask, host string, now time.Time) (string, error) {
 	if _, err := rand.Read(b[:]); err != nil {
 		return "", err
 	}
-	name := a.Topic
-	if a.Kind == move.Retire {
-		name = a.Sources[0]
-	}
+	name := strings.ReplaceAll(moveName(a), "@", "_")
 	return fmt.Sprintf("%s-%s-%s-%s@%s", a.Kind, name, now.UTC().Format("20060102T150405"), hex.EncodeToString(b[:]), host), nil
 }
 

@@ -27,11 +27,11 @@ func (c *Client) QueryQueue(ctx context.Context, broker string, h remoting.Query
 		return nil, err
 	}
 	if h.Index, err = c.queuePosition(ctx, b.Addr, &h, from); err != nil {
-		return nil, err
+		return nil, b.fail(err)
 	}
 	body, err := askBody[remoting.QueryConsumeQueueBody](ctx, c, b.Addr, remoting.NewRequest(remoting.ReqQueryConsumeQueue, &h))
 	if err != nil {
-		return nil, err
+		return nil, b.fail(err)
 	}
 	return &QueueUnits{b, max(h.Index, body.MinQueueIndex), *body}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"mqx/message"
+	"mqx/remoting"
 )
 
 // Measures of RebalanceOptions.
@@ -59,37 +60,32 @@ type Move struct {
 
 // Proposal is what would make a cluster even.
 type Proposal struct {
+	Cluster       string
 	Moves         []Move
 	Before, After map[string]Load // by broker
 	Fixed         []TopicPart     // that cannot be moved without leave
 }
 
 // Rebalance proposes moves that make the brokers of a cluster carry alike. It changes
-// nothing. Ordered topics stay where they are. What a broker does not tell is an error:
-// a proposal from half the truth would be none.
-func (c *Client) Rebalance(ctx context.Context, o RebalanceOptions) (*Proposal, error) {
+// nothing. Ordered topics stay where they are. A broker that does not tell what it has is in errs; it
+// is neither source nor target, and the others are made even among themselves.
+func (c *Client) Rebalance(ctx context.Context, o RebalanceOptions) (*Proposal, []TargetError, error) {
 	masters, errs, err := c.changeTargets(ctx, o.Target)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if len(errs) > 0 {
-		return nil, errs[0]
+	parts, silent := c.topicParts(ctx, masters)
+	p := propose(slices.Sorted(maps.Keys(parts)), slices.Concat(slices.Collect(maps.Values(parts))...), o)
+	if len(masters) > 0 {
+		p.Cluster = masters[0].Cluster
 	}
-	parts, err := c.topicParts(ctx, masters)
-	if err != nil {
-		return nil, err
-	}
-	var brokers []string
-	for _, b := range masters {
-		brokers = append(brokers, b.Name)
-	}
-	return propose(brokers, parts, o), nil
+	return p, append(errs, silent...), nil
 }
 
-// topicParts reads what each broker has of each topic.
-func (c *Client) topicParts(ctx context.Context, masters []Broker) ([]TopicPart, error) {
+// topicParts reads what each broker has of each topic, by broker.
+func (c *Client) topicParts(ctx context.Context, masters []Broker) (map[string][]TopicPart, []TargetError) {
 	own := ownNames(masters)
-	var out []TopicPart
+	out := map[string][]TopicPart{}
 	errs := c.each(masters, func(mu *sync.Mutex, b Broker) error {
 		topics, err := c.topicTable(ctx, b.Addr)
 		if err != nil {
@@ -103,8 +99,9 @@ func (c *Client) topicParts(ctx context.Context, masters []Broker) ([]TopicPart,
 		if err != nil || math.IsNaN(size) {
 			size = 0
 		}
+		parts := []TopicPart{}
 		for _, name := range slices.Sorted(maps.Keys(topics)) {
-			if topicKind(name, own) != KindNormal {
+			if topicKind(name, own) != KindNormal || name == TopicMoves {
 				continue
 			}
 			tc := topics[name]
@@ -117,22 +114,27 @@ func (c *Client) topicParts(ctx context.Context, masters []Broker) ([]TopicPart,
 				p.Messages += q.MaxOffset - q.MinOffset
 			}
 			p.Bytes = float64(p.Messages) * size
-			if p.Fixed = tc.Order || message.IsSystemTopic(name); tc.Order {
-				p.Why = "it is ordered: mqx admin queue migrate moves it alone, with its order"
-			}
-			mu.Lock()
-			out = append(out, p)
-			mu.Unlock()
+			p.fix(&tc)
+			parts = append(parts, p)
 		}
+		mu.Lock()
+		defer mu.Unlock()
+		out[b.Name] = parts
 		return nil
 	})
-	if len(errs) > 0 {
-		return nil, errs[0]
+	return out, errs
+}
+
+// fix says whether a part stays where it is.
+func (p *TopicPart) fix(tc *remoting.TopicConfig) {
+	switch {
+	case message.IsSystemTopic(p.Topic):
+		p.Fixed = true
+	case tc.Order:
+		p.Fixed, p.Why = true, "it is ordered: mqx admin queue migrate moves it alone, with its order"
+	case tc.Perm&permWrite == 0: // as a move leaves it, until its messages expire
+		p.Fixed, p.Why, p.Queues = true, "it is not written there any more", 0
 	}
-	slices.SortFunc(out, func(a, b TopicPart) int {
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Broker, b.Broker))
-	})
-	return out, nil
 }
 
 // weigher turns a load into one number; the sums make different things comparable.
@@ -166,7 +168,9 @@ func propose(brokers []string, parts []TopicPart, o RebalanceOptions) *Proposal 
 	for _, b := range brokers {
 		p.Before[b] = Load{}
 	}
-	parts = slices.Clone(parts)
+	parts = slices.SortedFunc(slices.Values(parts), func(a, b TopicPart) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Broker, b.Broker))
+	})
 	has := map[[2]string]bool{}
 	for _, part := range parts {
 		sum = sum.plus(part.Load, 1)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"mqx/admin/move"
 )
 
 func part(topic, broker string, queues int, bytes, tps float64) TopicPart {
@@ -98,11 +100,38 @@ func TestRebalance(t *testing.T) {
 	startBroker(t, ns, "a")
 	startBroker(t, ns, "b")
 	c := newClient(t, ns)
-	for _, topic := range []string{"A", "B", "C", "D"} {
-		create(t, c, Target{Broker: "a"}, TopicSpec{Name: topic, ReadQueues: 2, WriteQueues: 2, Order: topic == "D"})
+	for _, topic := range []string{"A", "B", "C", "D"} { // four queues, as the load has offsets for
+		create(t, c, Target{Broker: "a"}, TopicSpec{Name: topic, ReadQueues: 4, WriteQueues: 4, Order: topic == "D"})
 	}
-	p, err := c.Rebalance(t.Context(), RebalanceOptions{})
-	if err != nil || len(p.Moves) != 2 || len(p.Fixed) != 1 || p.After["a"].Queues != 4 || p.After["b"].Queues != 4 {
-		t.Errorf("%+v %v", p, err)
+	p, errs, err := c.Rebalance(t.Context(), RebalanceOptions{})
+	if err != nil || len(errs) > 0 || len(p.Moves) != 2 || len(p.Fixed) != 1 || p.After["a"].Queues != 8 || p.After["b"].Queues != 8 {
+		t.Fatalf("%+v %v %v", p, errs, err)
+	}
+	// The engine carries it out, under a group that reads one of the topics.
+	load := startMoveLoad(t, ns, p.Moves[0].Part.Topic, "g")
+	ask := move.Ask{Kind: move.Rebalance, Cluster: p.Cluster, Policy: move.Policy{RouteInterval: movePoll, Remove: true}}
+	for _, m := range p.Moves {
+		ask.Moves = append(ask.Moves, move.Move{Topic: m.Part.Topic, Source: m.Part.Broker, Target: m.Target})
+	}
+	plan, err := c.PlanMove(t.Context(), ask)
+	if err != nil || len(plan.Problems) > 0 {
+		t.Fatalf("%+v %v", plan, err)
+	}
+	run, err := c.StartMove(t.Context(), plan, MoveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := runMove(t, run, ""); end != move.Done {
+		t.Fatalf("ended at %s", end)
+	}
+	if err := run.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	load.finish()
+	for _, m := range p.Moves {
+		checkOnlyOn(t, c, m.Part.Topic, m.Target)
+	}
+	if p, _, err = c.Rebalance(t.Context(), RebalanceOptions{By: ByQueues}); err != nil || len(p.Moves) > 0 {
+		t.Errorf("it is even, and %+v is proposed, %v", p, err)
 	}
 }

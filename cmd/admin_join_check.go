@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ servers may disagree: who is registered where, clocks, lists of name servers, po
 disks, versions. With -b it also looks at what a broker that joins must have: no topic
 comes into being there, and the groups of the cluster are known. Each line has its
 evidence; what cannot be known from here is unknown, and no finding. A finding ends
-the command with exit code 6. Nothing is changed.`,
+the command with exit code 6, a broker that does not answer with 3. Nothing is changed.`,
 		Example: `  mqx admin cluster join-check -b broker-c
   mqx admin cluster join-check -c DefaultCluster --match verdict!=ok
   mqx admin cluster join-check -o json | jq -r '.items[] | select(.verdict=="finding") | .try'`,
@@ -78,7 +79,7 @@ func runJoinCheck(a *app, c *cobra.Command, o *joinCheckOptions) error {
 	defer func() { _ = client.Close() }()
 	findings := false
 	err = a.list(c, &o.output, joinCheckSchema, func(ctx context.Context, w *render.Writer) (problems, error) {
-		checks, err := client.JoinCheck(ctx, admin.JoinCheckOptions{
+		checks, errs, err := client.JoinCheck(ctx, admin.JoinCheckOptions{
 			Target: admin.Target{Cluster: o.cluster}, Joining: o.broker, MaxSkew: o.skew, MaxDiskRatio: float64(o.disk) / 100,
 		})
 		if err != nil {
@@ -91,9 +92,9 @@ func runJoinCheck(a *app, c *cobra.Command, o *joinCheckOptions) error {
 				return nil, err
 			}
 		}
-		return nil, nil
+		return targetProblems(errs), nil
 	})
-	if err == nil && findings {
+	if partial, ok := errors.AsType[silentError](err); findings && (err == nil || ok && partial.code == ExitPartial) {
 		return silentError{ExitCheckFailed}
 	}
 	return err

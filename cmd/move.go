@@ -62,14 +62,18 @@ topics are deleted, and the plan ends when no name server lists the broker.`,
 
 // newMoveCmd is a long-running verb with its sub-verbs.
 func newMoveCmd(a *app, v moveVerb) *cobra.Command {
+	plan := newMovePlanCmd
+	if v.kind == move.Rebalance {
+		plan = func(a *app, _ moveVerb) *cobra.Command { return newRebalancePlanCmd(a) }
+	}
 	return asGroup(&cobra.Command{
 		Use: v.use, Aliases: v.aliases, Short: v.short, Long: v.long + `
 
 A plan and how far it has come are kept in the cluster (topic ` + admin.TopicMoves + `): any machine
-can go on with it, and one at a time does. PLAN is its id, or the topic or broker it
-is for. Ctrl-C ends between two steps.`,
+can go on with it, and one at a time does. PLAN is its id, or the topic, broker or
+cluster it is for. Ctrl-C ends between two steps.`,
 		Example: fmt.Sprintf("  %[1]s plan %[2]s\n  %[1]s start %[2]s --yes\n  %[1]s status --watch\n  %[1]s resume PLAN --yes", v.command, v.args),
-	}, newMovePlanCmd(a, v), newMoveStartCmd(a, v), newMoveStatusCmd(a, v), newMovePauseCmd(a, v),
+	}, plan(a, v), newMoveStartCmd(a, v), newMoveStatusCmd(a, v), newMovePauseCmd(a, v),
 		newMoveResumeCmd(a, v), newMoveRollbackCmd(a, v), newMoveFinishCmd(a, v))
 }
 
@@ -79,6 +83,7 @@ type moveOptions struct {
 	output outputFlags
 	safety safetyFlags
 
+	balance  balanceFlags // of a rebalance
 	topic    string
 	source   string
 	targets  []string
@@ -98,7 +103,7 @@ type moveOptions struct {
 func (o *moveOptions) addAsk(c *cobra.Command, v moveVerb) {
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
 		o.target.add(f)
-		if v.kind != move.Retire {
+		if v.asksTopic() {
 			f.StringVarP(&o.topic, "topic", "t", "", "topic")
 		}
 		switch v.kind {
@@ -106,12 +111,15 @@ func (o *moveOptions) addAsk(c *cobra.Command, v moveVerb) {
 			f.StringVar(&o.source, "source", "", "broker that the queues leave")
 		case move.Resize:
 			f.StringVarP(&o.source, "broker", "b", "", "on this broker only (default: on all that have the topic)")
-		case move.Retire:
+		case move.Retire, move.Rebalance:
 		}
 		if v.kind == move.Migrate || v.kind == move.Retire {
 			f.StringSliceVar(&o.targets, "target", nil, "broker that gets them; may be repeated")
 		}
 	})
+	if v.kind == move.Rebalance {
+		o.balance.add(c)
+	}
 	grouped(c, groupMessage, func(f *pflag.FlagSet) {
 		if v.kind == move.Migrate || v.kind == move.Resize {
 			f.IntVar(&o.queues, "queues", 0, "queues on each broker (default for targets: those of the source, shared)")
@@ -121,7 +129,9 @@ func (o *moveOptions) addAsk(c *cobra.Command, v moveVerb) {
 		}
 		f.StringVar(&o.offline, "offline", "wait", "groups with nobody online: wait, ignore=GROUP[,GROUP], or checkpoint (do not wait, but keep the source for them)")
 		f.BoolVar(&o.leave, "leave-pending", false, "do not wait for delayed, timer, half and retry messages; the source is kept")
-		f.BoolVar(&o.remap, "remap-keys", false, "let keys of an ordered topic go to other queues")
+		if v.kind != move.Rebalance { // ordered topics stay
+			f.BoolVar(&o.remap, "remap-keys", false, "let keys of an ordered topic go to other queues")
+		}
 		f.DurationVar(&o.interval, "route-interval", move.DefaultRouteInterval, "how often clients ask for routes: every wait follows from it")
 	})
 }
@@ -134,6 +144,43 @@ func (o *moveOptions) addRun(c *cobra.Command) {
 	})
 }
 
+// asksTopic: the plan is for one topic.
+func (v moveVerb) asksTopic() bool { return v.kind != move.Retire && v.kind != move.Rebalance }
+
+// propose fills in what a rebalance moves. What a broker does not tell keeps it from being carried out.
+func (o *moveOptions) propose(ctx context.Context, client *admin.Client, ask *move.Ask) error {
+	opts, err := o.balance.options()
+	if err != nil {
+		return err
+	}
+	p, errs, err := client.Rebalance(ctx, *opts)
+	if err != nil {
+		return err
+	}
+	if len(errs) > 0 {
+		return errs[0]
+	}
+	ask.Cluster = p.Cluster
+	for _, m := range p.Moves {
+		ask.Moves = append(ask.Moves, move.Move{Topic: m.Part.Topic, Source: m.Part.Broker, Target: m.Target})
+	}
+	return nil
+}
+
+// planMove plans what the flags ask for; nil where there is nothing to be done.
+func (a *app) planMove(ctx context.Context, client *admin.Client, o *moveOptions, v moveVerb, ask *move.Ask) (*admin.MovePlan, error) {
+	if v.kind == move.Rebalance {
+		if err := o.propose(ctx, client, ask); err != nil {
+			return nil, err
+		}
+		if len(ask.Moves) == 0 {
+			a.note("nothing has to move")
+			return nil, nil
+		}
+	}
+	return client.PlanMove(ctx, *ask)
+}
+
 // ask is what the flags ask for.
 func (o *moveOptions) ask(v moveVerb, args []string) (*move.Ask, error) {
 	out := &move.Ask{Kind: v.kind, Topic: o.topic, Targets: o.targets, Queues: int32(o.queues), Ordered: o.ordered}
@@ -143,7 +190,7 @@ func (o *moveOptions) ask(v moveVerb, args []string) (*move.Ask, error) {
 		out.Sources = []string{o.source}
 	}
 	switch {
-	case v.kind != move.Retire && o.topic == "":
+	case v.asksTopic() && o.topic == "":
 		return nil, usagef("which topic? -t is missing").try("%s plan %s", v.command, v.args)
 	case (v.kind == move.Migrate || v.kind == move.Drain) && o.source == "":
 		return nil, usagef("which broker? --source is missing").try("%s plan %s", v.command, v.args)
@@ -230,26 +277,37 @@ func argsOf(v moveVerb) string {
 }
 
 func runMovePlan(a *app, c *cobra.Command, o *moveOptions, v moveVerb, args []string) error {
+	_, err := a.showMove(c, o, v, args)
+	return err
+}
+
+// showMove prints what a plan would do, and reports whether that is anything.
+func (a *app) showMove(c *cobra.Command, o *moveOptions, v moveVerb, args []string) (any bool, err error) {
 	ask, err := o.ask(v, args)
 	if err != nil {
-		return err
+		return false, err
 	}
 	client, err := a.adminClient(c.Context(), &o.target)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = client.Close() }()
-	return a.list(c, &o.output, movePlanSchema, func(ctx context.Context, w *render.Writer) (problems, error) {
-		p, err := client.PlanMove(ctx, *ask)
+	err = a.list(c, &o.output, movePlanSchema, func(ctx context.Context, w *render.Writer) (problems, error) {
+		p, err := a.planMove(ctx, client, o, v, ask)
 		if err != nil {
 			return nil, moveFailure(err)
 		}
+		if p == nil {
+			return nil, nil
+		}
+		any = true
 		if err := moveRows(w, p); err != nil {
 			return nil, err
 		}
 		a.tellPlan(p)
 		return nil, refused(p)
 	})
+	return any, err
 }
 
 func moveRows(w *render.Writer, p *admin.MovePlan) error {

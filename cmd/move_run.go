@@ -21,8 +21,8 @@ import (
 
 var moveSchema = render.Schema{Kind: "MoveList", Name: "id", Fields: []render.Field{
 	{Name: "id", Whole: true, Doc: "id of the plan; behind the @ the broker that keeps it"},
-	{Name: "kind", Doc: "migrate, drain, resize or retire"},
-	{Name: "name", Doc: "topic, or broker that is retired"},
+	{Name: "kind", Doc: "migrate, drain, resize, retire or rebalance"},
+	{Name: "name", Doc: "topic, broker that is retired, or cluster that is made even"},
 	{Name: "phase", Tone: render.ToneOf(map[string]render.Tone{string(move.Done): render.Good, string(move.RolledBack): render.Dim}, render.Plain), Doc: "how far it has come"},
 	{Name: "paused", Kind: render.Bool, Doc: "somebody paused it"},
 	{Name: "stopped", Doc: "what ended it until somebody resumes; unknown while nothing did"},
@@ -49,10 +49,11 @@ func newMoveStartCmd(a *app, v moveVerb) *cobra.Command {
 
 func runMoveStart(a *app, c *cobra.Command, o *moveOptions, v moveVerb, args []string) error {
 	if o.safety.dryRun {
-		if err := runMovePlan(a, c, o, v, args); err != nil {
+		any, err := a.showMove(c, o, v, args)
+		if err != nil {
 			return err
 		}
-		if o.safety.exitCode {
+		if o.safety.exitCode && any {
 			return silentError{ExitCheckFailed}
 		}
 		return nil
@@ -62,8 +63,8 @@ func runMoveStart(a *app, c *cobra.Command, o *moveOptions, v moveVerb, args []s
 		return err
 	}
 	return a.ownMove(c, o, func(ctx context.Context, client *admin.Client) (*admin.MoveRun, error) {
-		p, err := client.PlanMove(ctx, *ask)
-		if err != nil {
+		p, err := a.planMove(ctx, client, o, v, ask)
+		if err != nil || p == nil {
 			return nil, err
 		}
 		if err := refused(p); err != nil {
@@ -110,7 +111,7 @@ func (a *app) ownMove(c *cobra.Command, o *moveOptions, open func(ctx context.Co
 	}
 	return a.oneRecord(c, o, func(ctx context.Context, client *admin.Client) (*move.State, error) {
 		run, err := open(ctx, client)
-		if err != nil {
+		if err != nil || run == nil { // nil: there is nothing to be done
 			return nil, err
 		}
 		defer a.closeMove(ctx, run)
@@ -172,10 +173,17 @@ func (a *app) carryOut(ctx context.Context, run *admin.MoveRun, until move.Phase
 		return err
 	case d.Refused:
 		return failf(ExitCheckFailed, "cannot begin: %s", strings.Join(d.Waiting, "; ")).because("nothing was changed").try("mend that, and start anew")
+	case run.State().Paused:
+		return pausedFailure(run.State())
 	case run.State().Stopped != "":
 		return failf(ExitCheckFailed, "%s", run.State().Stopped).because("nothing more is done until somebody has looked").try("%s resume %s --yes, or rollback", moveCommand(run.State().ID), run.State().ID)
 	}
 	return nil
+}
+
+// pausedFailure: what was asked for is not done, because somebody paused the plan.
+func pausedFailure(st *move.State) error {
+	return failf(ExitCheckFailed, "plan %s is paused, at %s", st.ID, st.Phase).because("somebody paused it").try("%s resume %s --yes", moveCommand(st.ID), st.ID)
 }
 
 // oneRecord prints the state that a command leaves a plan in.
@@ -203,6 +211,8 @@ func (a *app) oneRecord(c *cobra.Command, o *moveOptions, do func(ctx context.Co
 		if err := moveRow(w, st, nil); err != nil {
 			return err
 		}
+	}
+	if st != nil || doErr == nil {
 		if err := w.Close(); err != nil {
 			return err
 		}
@@ -220,7 +230,7 @@ func moveRow(w *render.Writer, st *move.State, written any) error {
 // moveCommand is the command that carries a plan out.
 func moveCommand(plan string) string {
 	kind, _, _ := strings.Cut(plan, "-")
-	for _, v := range []moveVerb{drainVerb, resizeVerb, retireVerb} {
+	for _, v := range []moveVerb{drainVerb, resizeVerb, retireVerb, rebalanceVerb} {
 		if string(v.kind) == kind {
 			return v.command
 		}
@@ -483,7 +493,12 @@ func newMoveFinishCmd(a *app, v moveVerb) *cobra.Command {
 		if yes, err := a.already(c, o, plan, move.Done); yes || err != nil {
 			return err
 		}
-		return a.takeOver(c, o, plan, true, notEnded, move.Finish)
+		return a.takeOver(c, o, plan, true, func(st *move.State) error {
+			if st.Paused {
+				return pausedFailure(st)
+			}
+			return notEnded(st)
+		}, move.Finish)
 	})
 	o.addRun(c)
 	o.safety.addAnswers(c, true)

@@ -15,7 +15,9 @@ import (
 type Ask struct {
 	ID      string
 	Kind    Kind
-	Topic   string   // all but Retire
+	Topic   string   // all but Retire and Rebalance
+	Cluster string   // Rebalance
+	Moves   []Move   // Rebalance
 	Sources []string // one broker; Resize: those whose queues change
 	Targets []string // brokers that get queues
 	// Queues on each target or, for Resize, on each source; 0: as many as the source has, shared among targets.
@@ -25,26 +27,40 @@ type Ask struct {
 	Policy  Policy
 }
 
+// Move is one topic that a Rebalance takes from a broker to another.
+type Move struct{ Topic, Source, Target string }
+
 // Build makes a plan of what is asked for and what there is. It changes nothing.
 func Build(a *Ask, ob *Observation, now time.Time) (*State, error) {
 	st := &State{ID: a.ID, Phase: Planned, Since: now, Spec: Spec{Kind: a.Kind, Name: a.Topic, Policy: a.Policy}}
 	st.Spec.Policy.Offline = cmp.Or(a.Policy.Offline, OfflineWait)
-	topics := []string{a.Topic}
-	if a.Kind == Retire {
+	moves := a.Moves
+	switch a.Kind {
+	case Rebalance:
+		st.Spec.Name = a.Cluster
+	case Retire:
 		source := a.Sources[0]
 		st.Spec.Name = source
-		topics = slices.Sorted(maps.Keys(ob.Brokers[source].Topics))
 		st.BrokerWas = ob.Brokers[source].Perm
 		st.BrokerSealed = st.BrokerWas &^ PermWrite
-	}
-	for _, topic := range topics {
-		for _, source := range a.Sources {
-			p, err := buildPart(a, topic, source, ob)
-			if err != nil {
-				return nil, err
-			}
-			st.Parts = append(st.Parts, *p)
+		for _, topic := range slices.Sorted(maps.Keys(ob.Brokers[source].Topics)) {
+			moves = append(moves, Move{Topic: topic, Source: source})
 		}
+	default:
+		for _, source := range a.Sources {
+			moves = append(moves, Move{Topic: a.Topic, Source: source})
+		}
+	}
+	for _, m := range moves {
+		one := *a
+		if m.Target != "" {
+			one.Targets = []string{m.Target}
+		}
+		p, err := buildPart(&one, m.Topic, m.Source, ob)
+		if err != nil {
+			return nil, err
+		}
+		st.Parts = append(st.Parts, *p)
 	}
 	if len(st.Parts) == 0 && a.Kind != Retire {
 		return nil, errors.New("there is nothing to move")

@@ -44,12 +44,12 @@ type scenario struct {
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	var all []scenario
-	for _, kind := range []Kind{Migrate, Drain, Resize, Retire} {
+	for _, kind := range []Kind{Migrate, Drain, Resize, Retire, Rebalance} {
 		all = append(all, scenario{kind: kind})
 	}
 	all = append(all, scenario{kind: Migrate, ordered: true}, scenario{kind: Migrate, broadcast: true}, scenario{kind: Resize, broadcast: true})
 	for _, p := range []Phase{Planned, Checked, Created, Visible, Sealed, Draining} {
-		for _, kind := range []Kind{Migrate, Resize, Retire} {
+		for _, kind := range []Kind{Migrate, Resize, Retire, Rebalance} {
 			all = append(all, scenario{kind: kind, rollback: p})
 		}
 		all = append(all, scenario{kind: Migrate, ordered: true, rollback: p}, scenario{kind: Migrate, broadcast: true, rollback: p})
@@ -100,11 +100,11 @@ func newWorld(s scenario, seed uint64) *world {
 		rnd: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), brokers: map[string]*simBroker{},
 		seen: map[string]map[string]map[int]bool{}, sent: map[string]int{}, ordered: s.ordered, broadcasts: s.broadcast, late: !s.ordered && seed%5 == 0,
 	}
-	for _, name := range []string{"a", "b", "d"} {
+	for _, name := range []string{"a", "b", "d", "e"} {
 		w.brokers[name] = &simBroker{name: name, perm: 6, topics: map[string]*simTopic{}, groups: map[string]bool{}, offsets: map[string][]int64{}, version: 1, retry: map[string][]simMessage{}, modes: map[string]bool{}}
 	}
 	on := []string{"a"}
-	if s.kind == Drain || seed%2 == 0 {
+	if s.kind == Drain || s.kind == Rebalance || seed%2 == 0 {
 		on = append(on, "b")
 	}
 	for _, name := range on {
@@ -163,6 +163,8 @@ const simInterval = 5 * time.Second
 func (w *world) ask(s scenario) *Ask {
 	a := &Ask{ID: "p", Kind: s.kind, Topic: simTopicName, Sources: []string{"a"}, Policy: Policy{RouteInterval: simInterval, Remove: !s.broadcast}}
 	switch s.kind {
+	case Rebalance: // two sources at once
+		a.Cluster, a.Moves = "c", []Move{{simTopicName, "a", "d"}, {simTopicName, "b", "e"}}
 	case Migrate, Retire:
 		a.Targets = []string{"d"}
 	case Resize:
@@ -182,7 +184,7 @@ func simulate(t *testing.T, s scenario, seed uint64) Phase {
 	w.senders, w.groups = senders, groups
 	w.tick(20 * time.Second)
 	ctx := t.Context()
-	all := &State{Parts: []Part{{Topic: simTopicName, Source: "a", Targets: []Target{{Broker: "b"}, {Broker: "d"}}}}}
+	all := &State{Parts: []Part{{Topic: simTopicName, Source: "a", Targets: []Target{{Broker: "b"}, {Broker: "d"}, {Broker: "e"}}}}}
 	ob, err := (&simCluster{w: w, die: -1}).Observe(ctx, all)
 	if err != nil {
 		t.Fatal(err)
@@ -471,7 +473,7 @@ func (r *simRun) judge(end Phase) {
 	}
 	_, there := r.w.brokers["a"].topics[simTopicName]
 	switch {
-	case end == Done && (r.s.kind == Migrate || r.s.kind == Retire) && there:
+	case end == Done && (r.s.kind == Migrate || r.s.kind == Retire || r.s.kind == Rebalance) && there:
 		r.fail("the topic is still on the source")
 	case end == RolledBack && !r.w.brokers["a"].topics[simTopicName].config.Same(&Topic{Read: 3, Write: 3, Perm: 6, Order: r.s.ordered}):
 		r.fail("after the way back the source is %s", &r.w.brokers["a"].topics[simTopicName].config)

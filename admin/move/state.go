@@ -61,6 +61,8 @@ const (
 	Drain   Kind = "drain"   // a topic is no longer written on a broker, and read to its end
 	Resize  Kind = "resize"  // a topic gets another number of queues
 	Retire  Kind = "retire"  // a broker gives all its topics up
+	// Rebalance moves topics between the brokers of a cluster, each like a Migrate; all are in the same phase.
+	Rebalance Kind = "rebalance"
 )
 
 // Topic is the configuration of a topic on one broker, or its part in a route.
@@ -148,7 +150,7 @@ const DefaultRouteInterval = 30 * time.Second
 // Spec is what was asked for.
 type Spec struct {
 	Kind   Kind   `json:"kind"`
-	Name   string `json:"name"` // topic, or broker of a Retire
+	Name   string `json:"name"` // topic; broker of a Retire; cluster of a Rebalance
 	Policy Policy `json:"policy"`
 }
 
