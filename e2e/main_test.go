@@ -105,3 +105,12 @@ func output(name string, args ...string) (string, error) {
 	}
 	return out.String(), nil
 }
+
+// outputEven is output with what was printed before a failure.
+func outputEven(name string, args ...string) (string, error) {
+	var out bytes.Buffer
+	cmd := exec.Command(name, args...)
+	cmd.Stdout = &out
+	err := cmd.Run()
+	return out.String(), err
+}
