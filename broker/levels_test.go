@@ -53,7 +53,10 @@ func TestSemiSync(t *testing.T) {
 	m := start(t, cfg)
 	m.createTopic("T", 1)
 	s := startSlave(t, m, 1, nil)
-	waitFor(t, "an acknowledgement with a slave", func() bool { return m.sendFor("T", "") == remoting.RespSuccess })
+	waitFor(t, "the slave in sync", func() bool { return m.ha.master.Status().InSync == 1 })
+	if code := m.sendFor("T", ""); code != remoting.RespSuccess {
+		t.Fatalf("with a slave: code %d", code)
+	}
 	st := m.ha.master.Status()
 	if st.Degraded || len(st.Intervals) != 0 {
 		t.Fatalf("with a slave: %+v", st)

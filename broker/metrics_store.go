@@ -71,6 +71,7 @@ func (b *Broker) ownMetrics(s *metrics.Scrape, st *store.Stats) {
 	b.main.Metrics(s, "main")
 	b.vip.Metrics(s, "vip")
 	ownStoreMetrics(s, st)
+	b.ha.metrics(s)
 	b.ownQueueMetrics(s)
 }
 

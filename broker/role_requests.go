@@ -121,7 +121,9 @@ func (b *Broker) haInfo() *remoting.HAInfo {
 		if f.Err != nil {
 			i.Error = f.Err.Error()
 		}
+		return i
 	}
+	i.Master = b.ha.copies()
 	return i
 }
 

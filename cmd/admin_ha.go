@@ -14,7 +14,7 @@ import (
 )
 
 func newHACmd(a *app) *cobra.Command {
-	return asGroup(&cobra.Command{Use: "ha", Short: "Replication of brokers"}, newHAStatusCmd(a), newHAGetCmd(a), newHAPromoteCmd(a), newHADemoteCmd(a), newHAResyncCmd(a), newHASalvageCmd(a))
+	return asGroup(&cobra.Command{Use: "ha", Short: "Replication of brokers"}, newHAStatusCmd(a), newHADegradedCmd(a), newHAGetCmd(a), newHAPromoteCmd(a), newHADemoteCmd(a), newHAResyncCmd(a), newHASalvageCmd(a))
 }
 
 func newControllerCmd(a *app) *cobra.Command {
@@ -41,6 +41,12 @@ var haStatusSchema = render.Schema{Kind: "HAStatusList", Name: "broker", Fields:
 	{Name: "sendOffset", Kind: render.Int, Wide: true, Doc: "byte at which the master sends next"},
 	{Name: "lastRead", Kind: render.Time, Wide: true, Doc: "of a slave: when it last read from its master"},
 	{Name: "lastWrite", Kind: render.Time, Wide: true, Doc: "of a slave: when it last reported"},
+	{Name: "level", Doc: "async, semi-sync, sync or quorum: what the master waits for; unknown of a slave and of Apache's"},
+	{Name: "degraded", Kind: render.Bool, Tone: render.ToneOf(map[string]render.Tone{"true": render.Bad}, render.Good), Doc: "the master makes do with fewer copies than its level says (mqx admin ha degraded)"},
+	{Name: "behindMs", Title: "BEHIND MS", Kind: render.Int, Doc: "how old what the slave has not got is at most; unknown until it has caught up once, and of Apache's masters"},
+	{Name: "slave", Wide: true, Doc: "broker id of the slave, its host where it does not tell"},
+	{Name: "counted", Kind: render.Bool, Wide: true, Doc: "the slave counts as a copy: not where nobody waits for it, or where haAckMode=flushed and it cannot tell what is durable"},
+	{Name: "confirmed", Kind: render.Int, Wide: true, Doc: "byte up to which consumers see the log of the master"},
 }}
 
 func newHAStatusCmd(a *app) *cobra.Command {
@@ -81,7 +87,8 @@ func haRows(s *admin.HAStatus) (rows [][]any) {
 	epoch, state, why := haStanding(&s.Info)
 	line := func(rest ...any) {
 		const ahead = 9 // columns between those of the broker and its standing
-		row := slices.Concat(who, rest[:ahead], []any{epoch, state, why}, rest[ahead:])
+		peer, _ := rest[4].(string)
+		row := slices.Concat(who, rest[:ahead], []any{epoch, state, why}, rest[ahead:], haCopies(s.Info.Mqx, peer))
 		rows = append(rows, row)
 	}
 	if !s.Info.Master {
@@ -99,6 +106,90 @@ func haRows(s *admin.HAStatus) (rows [][]any) {
 	}
 	if len(s.Info.ConnectionInfo) == 0 {
 		line(append(append([]any{}, head...), nil, nil, nil, nil, nil, nil, nil, nil)...)
+	}
+	if s.Info.Mqx != nil && s.Info.Mqx.Master != nil {
+		for _, r := range s.Info.Mqx.Master.Refused {
+			state, why = "refused", r.Why
+			line(append(append([]any{}, head...), r.Peer, nil, nil, nil, false, nil, nil, nil)...)
+		}
+	}
+	return rows
+}
+
+// haCopies is how a master of mqx counts copies, and what it knows of the slave at peer.
+func haCopies(info *remoting.HAInfo, peer string) []any {
+	if info == nil || info.Master == nil {
+		return []any{nil, nil, nil, nil, nil, nil}
+	}
+	m := info.Master
+	out := []any{m.Level, m.Degraded, nil, nil, nil, m.Shown}
+	for _, r := range m.Replicas {
+		if !slices.Contains(r.Addrs, peer) {
+			continue
+		}
+		if r.GapMillis >= 0 {
+			out[2] = r.GapMillis
+		}
+		out[3], out[4] = r.ID, r.Counted
+	}
+	return out
+}
+
+var haDegradedSchema = render.Schema{Kind: "HADegradedList", Name: "broker", Fields: []render.Field{
+	{Name: "cluster", Wide: true, Doc: "cluster"},
+	{Name: "broker", Doc: "broker name"},
+	{Name: "addr", Title: "ADDRESS", Wide: true, Doc: "its address"},
+	{Name: "level", Doc: "level of replication now"},
+	{Name: "from", Kind: render.Time, Doc: "when fewer copies did than the level says"},
+	{Name: "to", Kind: render.Time, Doc: "when there were enough again; unknown while it lasts"},
+	{Name: "fromOffset", Title: "FROM BYTE", Kind: render.Int, Doc: "what is before it in the log had its copies"},
+	{Name: "toOffset", Title: "TO BYTE", Kind: render.Int, Doc: "what follows it had to have them again; unknown while it lasts"},
+	{Name: "bytes", Kind: render.Size, Tone: render.WarnAbove(0), Doc: "what could have been lost with the master, at most; while it lasts, so far"},
+	{Name: "epoch", Kind: render.Int, Doc: "epoch of the master"},
+	{Name: "why", Whole: true, Doc: "why fewer copies did"},
+}}
+
+func newHADegradedCmd(a *app) *cobra.Command {
+	o := &readOptions{}
+	c := &cobra.Command{
+		Use:   "degraded [BROKER]",
+		Short: "Show when masters acknowledged with fewer copies than their level says, and how much",
+		Example: `  mqx admin ha degraded
+  mqx admin ha degraded broker-a -o json`,
+		Args:              optionalArg(),
+		ValidArgsFunction: completeBrokers(a, &o.target),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.takeBroker(c, args); err != nil {
+				return err
+			}
+			return a.read(c, o, haDegradedSchema, func(ctx context.Context, client *admin.Client) (answer, error) {
+				found, errs, err := client.HAStatuses(ctx, o.brokers(), false)
+				ans := answer{errs: errs}
+				for i := range found {
+					ans.rows = append(ans.rows, haDegradedRows(&found[i])...)
+				}
+				return ans, err
+			})
+		},
+	}
+	o.addTo(c)
+	o.addBrokers(a, c)
+	return c
+}
+
+func haDegradedRows(s *admin.HAStatus) (rows [][]any) {
+	if s.Info.Mqx == nil || s.Info.Mqx.Master == nil {
+		return nil
+	}
+	m := s.Info.Mqx.Master
+	for _, t := range m.Times {
+		to, bytes := any(t.To), max(0, t.To-t.From)
+		if t.To < 0 {
+			to, bytes = nil, max(0, s.Info.MasterCommitLogMaxOffset-t.From)
+		}
+		rows = append(rows, []any{
+			orUnknown(s.Cluster), cmp.Or(s.Name, s.Addr), s.Addr, m.Level, timeOrNil(t.Began), timeOrNil(t.Ended), t.From, to, bytes, t.Epoch, t.Why,
+		})
 	}
 	return rows
 }

@@ -126,6 +126,8 @@ var topBrokerSchema = render.Schema{Kind: "TopBrokerList", Name: "broker", Field
 	{Name: "haGapBytes", Title: "HA GAP", Kind: render.Size, Wide: true, Doc: "what the replica that is furthest behind has not got"},
 	{Name: "connections", Title: "CONNS", Kind: render.Int, Wide: true, Doc: "clients that are connected"},
 	{Name: "version", Wide: true, Doc: "version"},
+	{Name: "haLevel", Wide: true, Doc: "level of replication; unknown of a replica and of Apache's"},
+	{Name: "haDegraded", Kind: render.Bool, Wide: true, Doc: "it acknowledges with fewer copies than its level says"},
 }}
 
 func topBrokerRows(w *render.Writer, r *tui.Rated) error {
@@ -133,7 +135,7 @@ func topBrokerRows(w *render.Writer, r *tui.Rated) error {
 		b := &r.Brokers[i]
 		if err := w.Row(b.At, b.Cluster, b.Name, b.ID, b.Addr, b.Err == "", fraction(r.BrokerIn[b.Key()]), fraction(r.BrokerOut[b.Key()]), fraction(b.Disk),
 			whole(b.SendWaiting), whole(b.PutMax), fraction(b.PutP99), whole(b.LockHeld), orUnknown(b.FlushBehind), whole(b.Replicas), whole(b.HAGap),
-			whole(b.Conns), orUnknown(b.Version)); err != nil {
+			whole(b.Conns), orUnknown(b.Version), orUnknown(b.HALevel), b.HADegraded); err != nil {
 			return err
 		}
 	}

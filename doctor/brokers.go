@@ -37,9 +37,9 @@ var brokerRules = []Rule{
 	},
 	{
 		ID: "ha-gap", Scope: ScopeCluster, Severity: Warning, judge: judgeHA,
-		Looks:   "A replica is not in sync, or is further behind its master than 256 MiB, or one is registered and not connected.",
+		Looks:   "A replica is not in sync, or is further behind its master than 256 MiB, or one is registered and not connected, or refused; a master acknowledges with fewer copies than its level says, or refuses sends for want of slaves.",
 		Meaning: "what the replica has not got yet is lost if the master's disk is",
-		Mend:    "mqx admin ha status <NAME>; then the network and the disk of the replica",
+		Mend:    "mqx admin ha status <NAME>, mqx admin ha degraded <NAME>; then the network and the disk of the replica",
 	},
 }
 
@@ -195,6 +195,7 @@ func judgeHA(j *judgement) {
 			continue
 		}
 		pairs += len(b.HA.ConnectionInfo)
+		j.judgeCopies(b)
 		if registered > len(b.HA.ConnectionInfo) {
 			j.findAs(Critical, nameOf(b), "%d replicas are registered and %d are connected to it", registered, len(b.HA.ConnectionInfo))
 		}
@@ -210,6 +211,30 @@ func judgeHA(j *judgement) {
 		}
 	}
 	j.ok("%d replicas are connected and in sync", pairs)
+}
+
+// judgeCopies judges what a master of mqx acknowledges by.
+func (j *judgement) judgeCopies(b *admin.BrokerSurvey) {
+	if b.HA.Mqx == nil || b.HA.Mqx.Master == nil {
+		return
+	}
+	m := b.HA.Mqx.Master
+	if n := len(m.Times); m.Degraded && n > 0 {
+		t := m.Times[n-1]
+		j.findAs(Critical, nameOf(b), "messages are acknowledged with fewer copies than %s asks for since %s (%s); %s have too few", m.Level,
+			time.UnixMilli(t.Began).UTC().Format(time.RFC3339), t.Why, size(max(0, b.HA.MasterCommitLogMaxOffset-t.From)))
+	}
+	if m.InSync < m.Least {
+		j.findAs(Critical, nameOf(b), "%d slaves are in sync and %d must be: sends are refused", m.InSync, m.Least)
+	}
+	for _, r := range m.Refused {
+		j.findAs(Critical, nameOf(b), "the slave %s is not served: %s", r.Peer, r.Why)
+	}
+	for _, r := range m.Replicas {
+		if !r.Counted && !r.Async && m.Level != "async" {
+			j.find(nameOf(b), "the slave %s counts as no copy: it cannot tell what is durable (haAckMode=flushed), or another slave of its host tells its broker id and it does not", r.ID)
+		}
+	}
 }
 
 // gapRate is how the gap changed since the earlier survey, "" where that is not known.

@@ -123,4 +123,53 @@ type HAInfo struct {
 	Phase  string `json:"phase,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Fenced string `json:"fenced,omitempty"`
+	// Master is how a master counts copies; nil of a slave.
+	Master *HACopies `json:"master,omitempty"`
+}
+
+// HACopies is what a master acknowledges by, and how it stands. Slaves are counted without the master.
+type HACopies struct {
+	Level    string       `json:"level"`    // async, semi-sync, sync, quorum
+	AckMode  string       `json:"ackMode"`  // written, flushed
+	Copies   int          `json:"copies"`   // slaves that are waited for: semi-sync, quorum
+	Least    int          `json:"least"`    // slaves that must be in sync
+	InSync   int          `json:"inSync"`   // slaves that are
+	Degraded bool         `json:"degraded"` // fewer copies do now
+	Acked    int64        `json:"acked"`    // byte up to which the log has its copies; its end where none are waited for
+	Shown    int64        `json:"shown"`    // byte up to which consumers see it
+	Waiting  int          `json:"waiting"`  // sends that wait for copies
+	Times    []HAInterval `json:"times,omitempty"`
+	Replicas []HAReplica  `json:"replicas,omitempty"`
+	Refused  []HARefused  `json:"refused,omitempty"`
+}
+
+// HAInterval is a time in which fewer copies did than the level says.
+type HAInterval struct {
+	From  int64  `json:"fromOffset"`
+	To    int64  `json:"toOffset"` // -1 while it lasts
+	Epoch int64  `json:"epoch"`
+	Began int64  `json:"fromTime"` // ms
+	Ended int64  `json:"toTime"`   // ms; 0 while it lasts
+	Why   string `json:"why"`
+}
+
+// HAReplica is one slave, however many connections it has.
+type HAReplica struct {
+	ID        string   `json:"id"`    // its broker id, or its host where it does not tell
+	Known     bool     `json:"known"` // it has told its broker id
+	Addrs     []string `json:"addrs"` // of its connections
+	End       int64    `json:"end"`
+	GapMillis int64    `json:"gapMillis"` // how old what it has not got is at most; -1: not known
+	Counted   bool     `json:"counted"`   // as a copy
+	InSync    bool     `json:"inSync"`
+	Flushed   bool     `json:"flushed"` // it tells what is durable
+	Async     bool     `json:"async"`   // nobody waits for it
+}
+
+// HARefused is a slave that was not served.
+type HARefused struct {
+	Peer string `json:"peer"`
+	ID   string `json:"id,omitempty"`
+	Why  string `json:"why"`
+	Time int64  `json:"time"` // ms
 }

@@ -192,7 +192,10 @@ func (l *Live) readReplication(ctx context.Context, s *Snapshot) {
 			if b.Addr != st.Addr || b.Err != "" || !st.Info.Master {
 				continue
 			}
-			b.Replicas, b.HAGap = Known(len(st.Info.ConnectionInfo)), Num{}
+			b.Replicas, b.HAGap, b.HADegraded, b.HALevel = Known(len(st.Info.ConnectionInfo)), Num{}, false, ""
+			if m := st.Info.Mqx; m != nil && m.Master != nil {
+				b.HADegraded, b.HALevel = m.Master.Degraded, m.Master.Level
+			}
 			for _, c := range st.Info.ConnectionInfo {
 				b.HAGap = Num{max(b.HAGap.V, float64(c.Diff)), true}
 			}

@@ -76,11 +76,13 @@ type Broker struct {
 	PutP99       Num // ms, what 99 of 100 puts took at most
 	Disk         Num // how full the volume of the log is, from 0 to 1
 	FlushBehind  string
-	SendWaiting  Num // requests
-	SendWait     Num // ms that the first of them waits
-	LockHeld     Num // ms that an append has held the log
-	DispatchLeft Num // bytes
-	HAGap        Num // bytes that the replica that is furthest behind has not got
+	SendWaiting  Num  // requests
+	SendWait     Num  // ms that the first of them waits
+	LockHeld     Num  // ms that an append has held the log
+	DispatchLeft Num  // bytes
+	HAGap        Num  // bytes that the replica that is furthest behind has not got
+	HADegraded   bool // it acknowledges with fewer copies than its level says
+	HALevel      string
 	Replicas     Num // that are connected
 	Conns        Num // clients, by address
 	Started      time.Time

@@ -35,7 +35,7 @@ func (f *frame) brokers() *grid {
 		g.rows = append(g.rows, row{name: b.Name, id: b.Key(), stale: b.Err != "", cells: []cell{
 			toned(text(b.Name), render.Accent), text(roleText(b)), number(in, perSecond(in)), number(out, perSecond(out)), spark("broker in " + b.Key()),
 			diskCell(b.Disk), number(b.PutP99, latency(b.PutP99)), number(b.PutMax, millis(b.PutMax)), lockCell(b.LockHeld), text(orDash(b.FlushBehind)),
-			number(b.SendWaiting, count(b.SendWaiting)), number(b.HAGap, gapText(b)), number(b.Conns, count(b.Conns)), text(b.Addr), text(orDash(b.Version)), state,
+			number(b.SendWaiting, count(b.SendWaiting)), gapCell(b), number(b.Conns, count(b.Conns)), text(b.Addr), text(orDash(b.Version)), state,
 		}})
 	}
 	return g
@@ -46,6 +46,16 @@ func roleText(b *Broker) string {
 		return "master"
 	}
 	return "slave " + itoa(b.ID)
+}
+
+// gapCell is gapText, marked where fewer copies do than the broker's level says.
+func gapCell(b *Broker) cell {
+	c := number(b.HAGap, gapText(b))
+	if b.HADegraded {
+		c.text += " degraded"
+		c = toned(c, render.Bad)
+	}
+	return c
 }
 
 // gapText is how far the furthest replica is behind.
