@@ -180,6 +180,9 @@ func TestFilterDataIsKept(t *testing.T) {
 // A client that sends heartbeats of the second version, which leave out what has not changed, stays a member with its
 // subscription and goes on.
 func TestHeartbeatV2(t *testing.T) {
+	if !reference() && os.Getenv("MQX_E2E_ALL") == "" {
+		t.Skip("MQX_E2E_ALL=1 runs it: it starts a JVM of its own")
+	}
 	t.Parallel()
 	c := sharedCluster(t)
 	d := startDriver(t, "-Ddriver.poll=500")
