@@ -24,7 +24,7 @@ public final class FifoClient {
     }
 
     public static void main(String[] args) throws Exception {
-        config = ClientConfiguration.newBuilder().setEndpoints(args[0]).enableSsl(false).setRequestTimeout(Duration.ofSeconds(10)).build();
+        config = ClientConfiguration.newBuilder().setEndpoints(args[0]).enableSsl(false).setRequestTimeout(Duration.ofSeconds(30)).build();
         String topic = args[1];
         int n = Integer.parseInt(args[4]);
         try (Producer p = PROVIDER.newProducerBuilder().setClientConfiguration(config).setTopics(topic).build()) {

@@ -24,7 +24,7 @@ public final class ProxyClient {
     }
 
     public static void main(String[] args) throws Exception {
-        config = ClientConfiguration.newBuilder().setEndpoints(args[0]).enableSsl(false).setRequestTimeout(Duration.ofSeconds(10)).build();
+        config = ClientConfiguration.newBuilder().setEndpoints(args[0]).enableSsl(false).setRequestTimeout(Duration.ofSeconds(30)).build();
         String topic = args[1];
         String group = args[2];
         int n = Integer.parseInt(args[3]);

@@ -5,13 +5,13 @@ const [, , , endpoints, topic, consumerGroup, count] = process.argv;
 
 async function main() {
   const n = Number(count);
-  const producer = new Producer({ endpoints, logger: console });
+  const producer = new Producer({ endpoints, logger: console, requestTimeout: 30000 });
   await producer.startup();
   for (let i = 0; i < n; i++) {
     await producer.send({ topic, tag: 't', keys: ['k' + i], body: Buffer.from('m' + i) });
   }
   const consumer = new SimpleConsumer({
-    endpoints, consumerGroup, subscriptions: new Map([[topic, '*']]), awaitDuration: 5000,
+    endpoints, consumerGroup, subscriptions: new Map([[topic, '*']]), awaitDuration: 5000, requestTimeout: 30000,
   });
   await consumer.startup();
   const attempts = {};
