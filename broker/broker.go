@@ -79,6 +79,7 @@ type Broker struct {
 	slave          *slave // nil: a master
 	role           role
 	fence          fence
+	commits        ownCommits
 	reopening      chan string   // why Run is to end with a ReopenError
 	taken          chan struct{} // a name server has taken a registration
 	timers         *timerService
@@ -295,7 +296,7 @@ func (b *Broker) open(ctx context.Context) error {
 			return errors.Join(err, st.Close())
 		}
 	}
-	for _, prepare := range []func() error{func() error { return b.findAddress(ctx) }, b.prepareNaming, func() error { return b.fenceAtStart(ctx) }} {
+	for _, prepare := range []func() error{func() error { return b.findAddress(ctx) }, b.prepareNaming, func() error { return b.fenceAtStart(ctx) }, func() error { return b.takeBack(ctx) }} {
 		if err := prepare(); err != nil {
 			return errors.Join(err, st.Close())
 		}

@@ -148,6 +148,9 @@ func (b *Broker) handleUpdateOffset(r *server.Request) {
 		b.quiet.Warn("a consumer offset goes back", "group", string(h.group), "topic", string(h.topic),
 			"queue", h.queueID, "from", old, "to", h.offset, "peer", r.Conn().Remote())
 	}
+	if b.slave != nil {
+		b.commits.note(tp.TopicName, string(h.group), h.queueID)
+	}
 	newReply(remoting.RespSuccess, "").to(r)
 }
 

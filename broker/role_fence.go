@@ -152,19 +152,33 @@ func (b *Broker) lookForRival(ctx context.Context) {
 // rivalAt is the other master that a name server knows, nil where there is none.
 func (b *Broker) rivalAt(ctx context.Context, nameServer string) (*roleRival, error) {
 	who := b.identity()
-	ask := func(req *remoting.Command) ([]byte, error) {
-		ctx, cancel := context.WithTimeout(ctx, syncEvery)
-		defer cancel()
-		resp, err := b.client.Call(ctx, nameServer, req)
-		if err != nil {
-			return nil, err
-		}
-		if resp.Code != remoting.RespSuccess {
-			return nil, &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(req.Code), Addr: nameServer}
-		}
-		return resp.Body, nil
+	members, err := b.groupMembers(ctx, nameServer)
+	if err != nil {
+		return nil, err
 	}
-	body, err := ask(remoting.NewRequest(remoting.ReqGetBrokerMemberGroup, &remoting.GetBrokerMemberGroupHeader{ClusterName: who.cluster, BrokerName: who.name}))
+	other := members[0]
+	if other == "" || other == who.addr {
+		return nil, nil
+	}
+	req := remoting.NewRequest(remoting.ReqQueryDataVersion, &remoting.QueryDataVersionHeader{BrokerName: who.name, BrokerAddr: other, ClusterName: who.cluster})
+	if req.Body, err = fastjson.Marshal(&remoting.DataVersion{}); err != nil {
+		return nil, err
+	}
+	body, err := b.askAt(ctx, nameServer, req)
+	if err != nil || len(body) == 0 {
+		return nil, err
+	}
+	var version remoting.DataVersion
+	if err := fastjson.Unmarshal(body, &version); err != nil {
+		return nil, fmt.Errorf("cannot read the data version of %s: %w", other, err)
+	}
+	return &roleRival{Epoch: version.StateVersion, Addr: other}, nil
+}
+
+// groupMembers are the replicas of this broker's group that a name server knows, by id.
+func (b *Broker) groupMembers(ctx context.Context, nameServer string) (map[int64]string, error) {
+	who := b.identity()
+	body, err := b.askAt(ctx, nameServer, remoting.NewRequest(remoting.ReqGetBrokerMemberGroup, &remoting.GetBrokerMemberGroupHeader{ClusterName: who.cluster, BrokerName: who.name}))
 	if err != nil {
 		return nil, err
 	}
@@ -175,20 +189,19 @@ func (b *Broker) rivalAt(ctx context.Context, nameServer string) (*roleRival, er
 	if members.BrokerMemberGroup == nil {
 		return nil, nil
 	}
-	other := members.BrokerMemberGroup.BrokerAddrs[0]
-	if other == "" || other == who.addr {
-		return nil, nil
-	}
-	req := remoting.NewRequest(remoting.ReqQueryDataVersion, &remoting.QueryDataVersionHeader{BrokerName: who.name, BrokerAddr: other, ClusterName: who.cluster})
-	if req.Body, err = fastjson.Marshal(&remoting.DataVersion{}); err != nil {
+	return members.BrokerMemberGroup.BrokerAddrs, nil
+}
+
+// askAt sends a request to one server and returns the body of the answer.
+func (b *Broker) askAt(ctx context.Context, addr string, req *remoting.Command) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, syncEvery)
+	defer cancel()
+	resp, err := b.client.Call(ctx, addr, req)
+	if err != nil {
 		return nil, err
 	}
-	if body, err = ask(req); err != nil || len(body) == 0 {
-		return nil, err
+	if resp.Code != remoting.RespSuccess {
+		return nil, &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(req.Code), Addr: addr}
 	}
-	var version remoting.DataVersion
-	if err := fastjson.Unmarshal(body, &version); err != nil {
-		return nil, fmt.Errorf("cannot read the data version of %s: %w", other, err)
-	}
-	return &roleRival{Epoch: version.StateVersion, Addr: other}, nil
+	return resp.Body, nil
 }

@@ -48,6 +48,8 @@ func (b *Broker) handleHA(r *server.Request) {
 			out, err = b.haCompare(ctx, a)
 			return err
 		})
+	case remoting.HAActOffsets:
+		out = b.haOffsets()
 	case remoting.HAActKept:
 		out, err = b.haKept()
 	case remoting.HAActRead:

@@ -196,3 +196,41 @@ func (r *running) sendCode(topic string, q int32) *remoting.Command {
 	r.t.Helper()
 	return r.call(remoting.ReqSendMessageV2, sendHeaderOf(topic, q, ""), []byte("x"))
 }
+
+// What consumers committed to a slave while the master was away is taken over by the master that comes back, never
+// backwards, and nothing else is: what the slave has of the master may have been reset there since (r#1094).
+func TestOffsetsComeBack(t *testing.T) {
+	mc, sc := testConfig(t.TempDir()), testConfig(t.TempDir())
+	m := start(t, mc)
+	m.createTopic("T", 3)
+	m.heartbeat("G", "CLUSTERING")
+	for i := range 30 {
+		m.send("T", int32(i%3), "", "x")
+	}
+	m.commit("G", "T", 0, 2)
+	m.commit("G", "T", 1, 7)
+	m.commit("G", "T", 2, 9)
+	sc.BrokerRole, sc.BrokerID = "SLAVE", 1
+	s := start(t, sc)
+	s.slave.learn(m.at().haAddr, m.addr)
+	at := func(r *running, q int32) int64 { off, _ := r.offsets.Committed("T", "G", q); return off }
+	s.until("the tables do not come", func() bool {
+		return at(s, 2) == 9 && at(s, 1) == 7 && s.store.Dispatched() == m.store.LogEnd()
+	})
+	m.commit("G", "T", 2, 1) // a reset, of which the slave is not told any more
+	m.stop()
+	s.offsets.Commit([]byte("T"), []byte("G"), 2, 9)
+	s.commit("G", "T", 0, 5)
+	s.commit("G", "T", 1, 3) // somebody reads again
+	m = start(t, mc)
+	m.takeBackFrom(t.Context(), s.addr)
+	if got := []int64{at(m, 0), at(m, 1), at(m, 2)}; got[0] != 5 || got[1] != 7 || got[2] != 1 {
+		t.Errorf("offsets at the master that came back: %v, want [5 7 1]", got)
+	}
+	s.slave.learn(m.at().haAddr, m.addr)
+	s.until("the slave tells for ever what its master has", func() bool {
+		s.commits.Lock()
+		defer s.commits.Unlock()
+		return len(s.commits.of) <= 1 // queue 1 is behind the master's
+	})
+}

@@ -192,6 +192,7 @@ func (t *tables) syncOffsets(ctx context.Context) error {
 		}
 		return t.b.offsets.Committed(topic, group, queue)
 	}
+	t.b.commits.settle(told.OffsetTable, own)
 	for key, queues := range mergeOffsets(t.offsets, told.OffsetTable, own) {
 		topic, group, ok := splitOffsetKey(key)
 		if !ok || len(topic)+len(group) > 2*message.MaxTopicLen {

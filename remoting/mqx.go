@@ -16,6 +16,7 @@ const (
 	HAActCompare = "compare" // HACompare -> HACommon: where the log parts from that of a master
 	HAActResync  = "resync"  // HAResync: a slave cuts its log, or takes it anew
 	HAActKept    = "kept"    // []HAKept: what is in the salvage directory
+	HAActOffsets = "offsets" // ConsumerOffsets: what consumers committed to a slave and its master does not have
 	HAActRead    = "read"    // HARead -> bytes of a file there
 )
 

@@ -1,0 +1,146 @@
+package broker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mqx/internal/fastjson"
+	"mqx/remoting"
+)
+
+const (
+	// ownCommitsMost bounds the queues of which a slave remembers that a consumer committed to it.
+	ownCommitsMost = 100_000
+	// takeBackTimeout bounds what a master waits for its slaves before it serves.
+	takeBackTimeout = 2 * time.Second
+)
+
+// ownCommits are the queues of groups to which consumers committed at this slave, since its master was away. Safe to share.
+type ownCommits struct {
+	sync.Mutex
+	of map[ownCommit]struct{}
+}
+
+type ownCommit struct {
+	offsetKey
+	queue int32
+}
+
+// note remembers a commit of a consumer.
+func (c *ownCommits) note(topic, group string, queue int32) {
+	c.Lock()
+	defer c.Unlock()
+	if c.of == nil {
+		c.of = map[ownCommit]struct{}{}
+	}
+	if len(c.of) < ownCommitsMost {
+		c.of[ownCommit{offsetKey{topic, group}, queue}] = struct{}{}
+	}
+}
+
+// settle forgets those that the master has now, or that have moved on there.
+func (c *ownCommits) settle(told map[string]map[int32]int64, own func(key string, queue int32) (int64, bool)) {
+	c.Lock()
+	defer c.Unlock()
+	for k := range c.of {
+		at, there := told[k.String()][k.queue]
+		if have, ok := own(k.String(), k.queue); !ok || there && at >= have {
+			delete(c.of, k)
+		}
+	}
+}
+
+// haOffsets tells a master that comes back what consumers committed here meanwhile (ReqMqxHA, "offsets").
+func (b *Broker) haOffsets() any {
+	out := &remoting.ConsumerOffsets{OffsetTable: map[string]map[int32]int64{}}
+	b.commits.Lock()
+	defer b.commits.Unlock()
+	for k := range b.commits.of {
+		at, ok := b.offsets.Committed(k.topic, k.group, k.queue)
+		if !ok {
+			continue
+		}
+		if out.OffsetTable[k.String()] == nil {
+			out.OffsetTable[k.String()] = map[int32]int64{}
+		}
+		out.OffsetTable[k.String()][k.queue] = at
+	}
+	return out
+}
+
+// takeBack takes over, before a master serves, what consumers committed to its slaves while it was away: never backwards,
+// and never beyond the end of a queue. A slave tells only what was committed to itself: what it has of its master may have
+// been reset there since.
+func (b *Broker) takeBack(ctx context.Context) error {
+	if b.slave != nil || b.fence.given() {
+		return nil
+	}
+	list, err := b.nameServerList(ctx)
+	if err != nil || len(list) == 0 {
+		return nil //nolint:nilerr // told by those who register
+	}
+	ctx, cancel := context.WithTimeout(ctx, takeBackTimeout)
+	defer cancel()
+	var wg sync.WaitGroup
+	asked := struct {
+		sync.Mutex
+		m map[string]bool
+	}{m: map[string]bool{}}
+	for _, ns := range list {
+		wg.Go(func() {
+			members, err := b.groupMembers(ctx, ns)
+			if err != nil {
+				return // looked for again with the registration
+			}
+			for id, addr := range members {
+				asked.Lock()
+				known := asked.m[addr]
+				asked.m[addr] = true
+				asked.Unlock()
+				if id != 0 && !known && addr != b.at().Addr() {
+					b.takeBackFrom(ctx, addr)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return nil
+}
+
+func (b *Broker) takeBackFrom(ctx context.Context, slave string) {
+	req := remoting.NewRequest(remoting.ReqMqxHA, nil)
+	req.Fields.Set(remoting.FieldAct, remoting.HAActOffsets)
+	resp, err := b.client.Call(ctx, slave, req)
+	if err == nil && resp.Code == remoting.RespRequestCodeNotSupported {
+		return // a slave of Apache
+	}
+	var told remoting.ConsumerOffsets
+	if err == nil && resp.Code != remoting.RespSuccess {
+		err = &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(req.Code), Addr: slave}
+	}
+	if err == nil {
+		err = fastjson.Unmarshal(resp.Body, &told)
+	}
+	if err != nil {
+		b.log.Warn("a slave did not tell what was committed to it meanwhile", "slave", slave, "error", err)
+		return
+	}
+	n := 0
+	for key, queues := range told.OffsetTable {
+		topic, group, ok := splitOffsetKey(key)
+		if !ok || b.topics.Get(topic) == nil {
+			continue
+		}
+		for q, at := range queues {
+			at = min(at, b.store.MaxOffset(topic, q))
+			if have, ok := b.offsets.Committed(topic, group, q); !ok || at > have {
+				b.offsets.Commit([]byte(topic), []byte(group), q, at)
+				n++
+			}
+		}
+	}
+	if n > 0 {
+		b.log.Info("offsets that were committed to a slave meanwhile are taken over", "slave", slave, "queues", n)
+	}
+}
