@@ -269,7 +269,7 @@ func openAndCut(x *fixture) error {
 	return l.Truncate(end.Offset, "/store/mqx/salvage")
 }
 
-// A crash at any step of a truncation, and any power loss there, leaves a log that is a beginning of the old one and
+// N080 (r#10666): a crash at any step of a truncation, and any power loss there, leaves a log that is a beginning of the old one and
 // reaches up to the cut at least, without a gap; what is lost with the cut is in the salvage when the files are gone.
 func TestTruncateIsCrashSafe(t *testing.T) {
 	var steps int64

@@ -118,7 +118,7 @@ func TestPartedAtARecord(t *testing.T) {
 	}
 }
 
-// A slave that has more than its master, or ends before its master begins, stops and says which.
+// N083 (r#3388): a slave that has more than its master, or ends before its master begins, stops and says which.
 func TestOutOfRange(t *testing.T) {
 	_, b, _ := parting(t, 5, 0, true)
 	b.Follow(true)
