@@ -153,6 +153,9 @@ func (d *dispatcher) step(ctx context.Context) (more bool, err error) {
 		}
 	}
 	end := s.log.Confirmed()
+	if low := s.log.Min(); d.pos.Load() < low && low <= end { // the log of a slave begins where its master's did when it came
+		d.pos.Store(low)
+	}
 	if d.pos.Load() >= end || ctx.Err() != nil {
 		return false, nil
 	}
@@ -185,7 +188,7 @@ func (s *Store) writeOut() error {
 
 // dispatch builds the queues from pos to a position.
 func (d *dispatcher) dispatch(to int64) error {
-	end, err := d.s.log.Walk(d.pos.Load(), commitlog.WalkOptions{To: to, Hot: true, OnFinding: d.s.reportLog},
+	end, err := d.s.log.Walk(d.pos.Load(), commitlog.WalkOptions{To: to, Hot: true, VerifyBody: d.s.following.Load(), OnFinding: d.s.reportLog},
 		func(off int64, rec message.View) error {
 			d.record(off, rec)
 			return nil

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -32,7 +33,8 @@ type recovery struct {
 	impossible []*queue        // queues that had units behind all files of the log
 	max        map[*queue]int64
 	end        commitlog.WalkEnd
-	skips      int // findings of rot and holes in the range that was walked
+	skips      int                // findings of rot and holes in the range that was walked
+	cut        *commitlog.Finding // the one at which the log ends, of a broker that is not alone
 
 	behindQueues, behindUnits atomic.Int64 // dirty: queues that lagged behind the log
 }
@@ -260,6 +262,11 @@ func (r *recovery) walk(from int64, pass *recoveryPass) (commitlog.WalkEnd, erro
 	count := int64(0)
 	report := func(f commitlog.Finding) error {
 		r.skips++
+		if (s.cfg.Follow || s.cfg.Gapless) && r.dirty && f.From >= r.ckpt.LogicsPhysOffset {
+			// What was not durable lacks a part. Another broker of the group has all of it, and a copy with a gap is none.
+			r.cut = &f
+			return commitlog.ErrStop
+		}
 		return s.reportLog(f)
 	}
 	lastLog := time.Now()
@@ -443,8 +450,11 @@ func (r *recovery) endLog(end commitlog.WalkEnd) error {
 	if end.Last >= 0 {
 		s.log.FloorStoreTime(end.LastStore)
 	}
-	if end.Reason != commitlog.EndTorn {
+	if end.Reason != commitlog.EndTorn && r.cut == nil {
 		return s.log.SetEnd(end.Offset)
+	}
+	if r.cut != nil {
+		end.Err = fmt.Errorf("a gap up to %d: %w", r.cut.To, cmp.Or(r.cut.Err, errUnreadable))
 	}
 	dir := filepath.Join(s.cfg.RootDir, ownDir, salvageDir)
 	s.find(Finding{FindTornTail, end.Path, end.Offset, fmt.Sprintf("the log ends in bytes that are no whole record (%v); they were cut and kept in %s/%s", end.Err, ownDir, salvageDir)})

@@ -3,6 +3,7 @@ package commitlog
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"mqx/message"
 )
@@ -20,6 +21,11 @@ func (e *ForeignError) Error() string {
 
 func (e *ForeignError) Unwrap() error { return e.Err }
 
+// maxGap bounds what a log may hold between two records.
+const maxGap = 1 << 30
+
+var errNoRecords = errors.New("no record follows within 1 GiB")
+
 var errOtherFileSize = errors.New("a record crosses the end of a file: the other log has files of another size")
 
 // frames follows the records in the bytes that come from another log, which are cut anywhere.
@@ -27,12 +33,21 @@ type frames struct {
 	at    int64 // position of the next byte
 	whole int64 // behind the last record that has come whole, or the blank behind it
 	head  [message.BlankLen]byte
-	next  int64 // where the record at whole ends, 0 while its head is not known
+	next  int64  // where the record at whole ends, 0 while its head is not known
+	gap   []byte // not nil: no record begins at whole, and these are the last bytes in which one was looked for
 }
 
 // take goes over bytes within one file, which ends at fileEnd.
 func (f *frames) take(b []byte, fileEnd int64) error {
 	for len(b) > 0 {
+		if f.gap != nil {
+			n, err := f.search(b, fileEnd)
+			if err != nil {
+				return err
+			}
+			b = b[n:]
+			continue
+		}
 		if f.next == 0 && fileEnd-f.whole < message.BlankLen {
 			f.next = fileEnd
 		}
@@ -49,18 +64,49 @@ func (f *frames) take(b []byte, fileEnd int64) error {
 			n := min(int64(len(b)), f.next-f.at)
 			b, f.at = b[n:], f.at+n
 		}
-		if f.at == f.next {
+		if f.next > 0 && f.at >= f.next {
 			f.whole, f.next = f.next, 0
 		}
 	}
 	return nil
 }
 
+// search looks behind a place where no record begins for the next one, as a start does after a loss of power: the other log
+// has stepped over the gap. It returns how much of b, which lies in one file, it has used.
+func (f *frames) search(b []byte, fileEnd int64) (int, error) {
+	if f.at-f.whole > maxGap {
+		return 0, &ForeignError{Off: f.whole, Err: errNoRecords}
+	}
+	have := len(f.gap)
+	look := slices.Concat(f.gap, b)
+	from := f.at - int64(have) // of look
+	for i := NextHead(look, from, 0); i >= 0; i = NextHead(look, from, i+1) {
+		size, magic, err := message.PeekRecord(look[i:])
+		start := from + int64(i)
+		if err != nil || magic == message.MagicBlank || start+int64(size) > fileEnd {
+			continue
+		}
+		f.gap, f.next = nil, start+int64(size)
+		used := max(0, min(i+int(size), len(look))-have)
+		if f.at += int64(used); f.at >= f.next {
+			f.whole, f.next = f.next, 0
+		}
+		return used, nil
+	}
+	f.at += int64(len(b))
+	f.gap = look[max(0, len(look)-ScanHead+1):]
+	if f.at == fileEnd {
+		f.gap = []byte{} // records do not cross the ends of files
+	}
+	return len(b), nil
+}
+
 // begin reads the head of the record at whole.
 func (f *frames) begin(fileEnd int64) error {
 	size, magic, err := message.PeekRecord(f.head[:])
 	if err != nil {
-		return &ForeignError{Off: f.whole, Err: err}
+		f.gap = append([]byte{}, f.head[:]...)
+		return nil
 	}
 	switch f.next = f.whole + int64(size); {
 	case magic == message.MagicBlank && f.next == fileEnd:

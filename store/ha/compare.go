@@ -36,6 +36,11 @@ var ErrNothingCommon = errors.New("the logs have no record in common")
 // the address of the broker that wrote it, so that the logs before it are one and the same log. ErrNothingCommon where
 // there is none.
 func CommonPoint(ctx context.Context, addr string, mine Mine, low, high int64) (int64, error) {
+	d := net.Dialer{Timeout: compareWait / 4}
+	return commonPoint(ctx, func(ctx context.Context) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }, mine, low, high)
+}
+
+func commonPoint(ctx context.Context, dial func(context.Context) (net.Conn, error), mine Mine, low, high int64) (int64, error) {
 	low, high = max(low, mine.LogMin()), min(high, mine.LogEnd())
 	for n := int64(compareFirst); low < high; n *= compareMore {
 		from, err := mine.RecordFloor(max(low, high-n))
@@ -45,7 +50,7 @@ func CommonPoint(ctx context.Context, addr string, mine Mine, low, high int64) (
 		if from = max(from, low); from >= high {
 			from = low
 		}
-		same, err := compareWith(ctx, addr, mine, from, high)
+		same, err := compareWith(ctx, dial, mine, from, high)
 		if err != nil {
 			return 0, err
 		}
@@ -66,9 +71,8 @@ func CommonPoint(ctx context.Context, addr string, mine Mine, low, high int64) (
 }
 
 // compareWith reads what the master has from from to to and returns how far that is what the slave has.
-func compareWith(ctx context.Context, addr string, mine Mine, from, to int64) (int64, error) {
-	d := net.Dialer{Timeout: compareWait / 4}
-	c, err := d.DialContext(ctx, "tcp", addr)
+func compareWith(ctx context.Context, dial func(context.Context) (net.Conn, error), mine Mine, from, to int64) (int64, error) {
+	c, err := dial(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -58,6 +58,8 @@ type FollowerConfig struct {
 	// Hello, if set, tells the master who has opened the connection from the address local, and returns whether the master
 	// wants to be told what is durable. A master that does not know the question gets on without. It must end by itself.
 	Hello func(ctx context.Context, local string) (flushed bool)
+	// Dial opens a connection to a master; nil dials TCP.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// Heartbeat is the time between reports of an idle slave (5 s), Silence that after which a master is given up (20 s),
 	// Retry that to the next try (1 s).
 	Heartbeat, Silence, Retry time.Duration
@@ -102,6 +104,10 @@ type Follower struct {
 func NewFollower(cfg FollowerConfig) *Follower {
 	cfg.Heartbeat, cfg.Silence = cmp.Or(cfg.Heartbeat, 5*time.Second), cmp.Or(cfg.Silence, 20*time.Second)
 	cfg.Retry = cmp.Or(cfg.Retry, time.Second)
+	if cfg.Dial == nil {
+		d := net.Dialer{Timeout: cfg.Silence / 4}
+		cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }
+	}
 	f := &Follower{cfg: cfg, resume: make(chan struct{}, 1)}
 	f.mu.Phase = PhaseNoMaster
 	return f
@@ -202,8 +208,7 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	if err != nil {
 		return err
 	}
-	d := net.Dialer{Timeout: f.cfg.Silence / 4}
-	c, err := d.DialContext(ctx, "tcp", addr)
+	c, err := f.cfg.Dial(ctx, addr)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,4 @@
+package ha
+
+// CommonPointBy is CommonPoint over any connection.
+var CommonPointBy = commonPoint
