@@ -31,7 +31,7 @@ const (
 	simSeedsEnv = "MQX_HASIM_SEEDS"
 	simFirstEnv = "MQX_HASIM_FIRST" // the first of the seeds, 0 unless given
 	simSeedEnv  = "MQX_HASIM_SEED"
-	simSeeds    = 2000
+	simSeeds    = 400
 )
 
 func simEnv(t *testing.T, name string, otherwise uint64) (n uint64, given bool) {
@@ -58,7 +58,7 @@ func TestSimulation(t *testing.T) {
 	seeds, given := simEnv(t, simSeedsEnv, simSeeds)
 	first, _ := simEnv(t, simFirstEnv, 0)
 	if !given && (raced || testing.Short()) {
-		seeds = simSeeds / 40
+		seeds = simSeeds / 20
 	}
 	total := simTotals{}
 	for seed := first; seed < first+seeds; seed++ {
