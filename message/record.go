@@ -252,6 +252,19 @@ func PatchOffsets(rec []byte, queueOffset, physicalOffset, storeTimestamp int64)
 	be.PutUint64(rec[p:], uint64(storeTimestamp))
 }
 
+// SetPlace gives an encoded record another topic of the same length, queue and queue offset. A record that carries a
+// checksum of itself (__CRC32#) does not match it any more.
+func (v View) SetPlace(topic []byte, queueID int32, queueOffset int64) error {
+	p, n := v.topicAt()
+	if len(topic) != n {
+		return fmt.Errorf("cannot set topic %q of a record: it has %d bytes, the old one %d", topic, len(topic), n)
+	}
+	copy(v[p:], topic)
+	binary.BigEndian.PutUint32(v[posQueueID:], uint32(queueID))
+	binary.BigEndian.PutUint64(v[posQueueOffset:], uint64(queueOffset))
+	return nil
+}
+
 // AppendBlank appends the head of a blank that fills size bytes up to the end of a file. Only these 8 bytes are
 // written; what follows in the file stays as it is. It panics if size is less than BlankLen.
 func AppendBlank(dst []byte, size int32) []byte {

@@ -19,6 +19,7 @@ const (
 	FindLogTorn         FindingKind = "log-torn"         // the log ends in bytes that are no whole record
 	FindLogSize         FindingKind = "log-file-size"    // a log file is shorter or longer than the others
 	FindLogEmpty        FindingKind = "log-file-empty"   // the last log file has no bytes
+	FindRecordPlace     FindingKind = "record-place"     // a record says another queue or queue offset than its unit
 	FindLogMisplaced    FindingKind = "log-misplaced"    // a log file holds another part of the log than its name says
 	FindForeign         FindingKind = "foreign-file"     // something that is no part of a store lies among its files
 	FindQueueMissing    FindingKind = "queue-missing"    // the log has messages of a queue that has no files
@@ -80,6 +81,7 @@ type Finding struct {
 
 	log   *logBreak
 	queue *QueueKey
+	place *wrongPlace
 	size  int64 // of FindLogSize: what the file should have, when it is too short
 }
 

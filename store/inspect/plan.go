@@ -27,6 +27,7 @@ const (
 	StepDrop       StepKind = "drop-log"       // remove an empty last log file
 	StepCut        StepKind = "cut-log"        // cut the end of the log
 	StepFill       StepKind = "fill-log"       // put placeholders where records cannot be read
+	StepPlace      StepKind = "mend-records"   // let records say again the queue and offset that their units say
 	StepQueues     StepKind = "rebuild-queues" // build queues from the log
 	StepIndex      StepKind = "rebuild-index"  // build the index from the log
 	StepRestore    StepKind = "restore-config" // take a configuration file from its backup
@@ -39,7 +40,7 @@ const (
 )
 
 var stepOrder = []StepKind{
-	StepRename, StepMoveAway, StepTrim, StepExtend, StepDrop, StepCut, StepFill, StepQueues, StepIndex, StepTimer,
+	StepRename, StepMoveAway, StepTrim, StepExtend, StepDrop, StepCut, StepFill, StepPlace, StepQueues, StepIndex, StepTimer,
 	StepQuarantine, StepRestore, StepBackup, StepTopics, StepClamp, StepCheckpoint,
 }
 
@@ -205,6 +206,8 @@ func (b *planner) finding(f *Finding) bool {
 	switch f.Kind {
 	case FindLogRot, FindLogHole, FindLogTorn, FindLogMisplaced, FindLogSize:
 		return b.logFinding(f)
+	case FindRecordPlace:
+		b.placeStep(f)
 	case FindLogEmpty:
 		b.add(&Step{Kind: StepDrop, File: f.File, What: "remove the empty log file " + f.File})
 	case FindForeign:

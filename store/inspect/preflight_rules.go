@@ -58,7 +58,7 @@ func (p *preflight) finding(f *Finding, start, reach int64) {
 		}
 	case FindQueueAhead:
 		p.note(string(f.Kind), f.File, "what points beyond the log is cut when the broker starts", "")
-	case FindQueueUnits, FindQueueFiles:
+	case FindQueueUnits, FindQueueFiles, FindRecordPlace:
 		p.queueDamage(f)
 	case FindIndexMissing, FindIndexDamaged, FindIndexEntries, FindIndexBehind:
 		switch {

@@ -122,7 +122,7 @@ func (a *applier) run() error {
 	}
 	for i, s := range a.p.Steps {
 		switch s.Kind {
-		case StepRename, StepMoveAway, StepTrim, StepExtend, StepDrop, StepCut, StepFill, StepQueues, StepIndex, StepTimer:
+		case StepRename, StepMoveAway, StepTrim, StepExtend, StepDrop, StepCut, StepFill, StepPlace, StepQueues, StepIndex, StepTimer:
 			changesData = true
 		case StepRestore, StepBackup, StepQuarantine, StepTopics, StepClamp, StepCheckpoint:
 		}
@@ -211,6 +211,8 @@ func (a *applier) step(s *Step) error {
 		return a.cut(s)
 	case StepFill:
 		return a.fill(s)
+	case StepPlace:
+		return a.mendPlaces(s)
 	case StepQueues:
 		return a.rebuildQueues(s)
 	case StepIndex:

@@ -58,6 +58,8 @@ type verifier struct {
 	breaks   []*logBreak // by position, once the log is read
 	maxStore int64       // newest store time in the log
 
+	places []*wrongPlace // records whose head is wrong
+
 	timer *timerCheck // set when something of the timer is wrong
 
 	queues *queueTable

@@ -172,14 +172,24 @@ func (v *verifier) readQueues() error {
 	if v.allMissing() {
 		return nil
 	}
-	return v.inParallel(len(t.mu.all), func(i int) error {
-		q := t.mu.all[i]
-		err := q.settle()
+	scans := make([]*queueScan, len(t.mu.all))
+	err := v.inParallel(len(scans), func(i int) (err error) {
+		scans[i], err = t.mu.all[i].scan()
 		if errors.Is(err, fs.ErrNotExist) && v.live {
-			return nil
+			scans[i], err = &queueScan{}, nil
 		}
 		return err
 	})
+	if err != nil {
+		return err
+	}
+	if err := v.settlePlaces(scans); err != nil {
+		return err
+	}
+	for i, s := range scans {
+		t.mu.all[i].settle(s)
+	}
+	return nil
 }
 
 // allMissing reports one finding when no queue has files.
@@ -213,19 +223,28 @@ func (v *verifier) topicGone(topic string) bool {
 	return v.topics != nil && !v.topics[topic] && !message.IsLMQ(topic)
 }
 
-// settle looks at the files and units of one queue and reports what is wrong.
-func (q *vqueue) settle() error {
-	v := q.v
+// scan looks at the units of one queue; nil when it has no files.
+func (q *vqueue) scan() (*queueScan, error) {
 	if q.q == nil || len(q.q.files) == 0 {
+		return nil, nil
+	}
+	s := &queueScan{q: q, v: q.v, lastGood: -1}
+	return s, q.rest(s)
+}
+
+// settle reports what is wrong with a queue, of which s is what its units say. A scan of no queue is one whose files went
+// away meanwhile.
+func (q *vqueue) settle(s *queueScan) {
+	v := q.v
+	if s == nil {
 		q.missing()
-		return nil
+		return
+	}
+	if s.q == nil {
+		return
 	}
 	for _, name := range q.q.others {
 		v.foreign(filepath.Join(v.d.Path(q.key.Dir()), name), whyNoQueueFile(name))
-	}
-	s := &queueScan{q: q, v: v, lastGood: -1}
-	if err := q.rest(s); err != nil {
-		return err
 	}
 	v.units.Add(s.written)
 	v.below.Add(s.below)
@@ -233,7 +252,6 @@ func (q *vqueue) settle() error {
 	q.files()
 	s.report()
 	q.end = max(q.end, s.end)
-	return nil
 }
 
 // rest looks at the units that no record has been compared with. Pages of units that are right are passed over.

@@ -22,6 +22,7 @@ type queueScan struct {
 	gap                     []span // numbers never written, with a good unit behind
 	bad                     []span // units that no record agrees with
 	badWhat                 string
+	suspects                []placeSuspect
 	ahead                   []span
 	aheadPhys               int64
 	aheadCount              int64
@@ -89,6 +90,7 @@ func (s *queueScan) unclaimed(u Unit) {
 			return
 		}
 		s.wrong(u, fmt.Sprintf("it points to %d, where no record of it is", u.Phys))
+		s.suspect(u)
 	}
 }
 
