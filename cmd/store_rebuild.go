@@ -52,16 +52,17 @@ func runStoreRebuild(a *app, c *cobra.Command, o *repairOptions, part inspect.Re
 	defer cancel()
 	bar := newProgressLine(a, "verify")
 	var shown *inspect.RepairPlan
+	resumed := false
 	err := inspect.Rebuild(ctx, dir, part, args[1:], inspect.RepairOptions{
 		Open: o.open(), Verify: o.verify.options(bar), Plan: o.planOptions(),
 		Agree: func(r *inspect.Report, p *inspect.RepairPlan) error {
 			bar.end()
-			shown = p
+			shown, resumed = p, resumed || r == nil
 			if o.safety.planOnly() {
 				return errPlanOnly
 			}
 			o.show(a, dir, p, r == nil)
-			return o.agree(a, dir, p)
+			return o.agree(a, dir, p, r != nil && resumed)
 		},
 		Apply: inspect.ApplyOptions{OnStep: func(_ int, s *inspect.Step) { a.note("%s", s.What) }},
 	})

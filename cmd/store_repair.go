@@ -144,7 +144,7 @@ func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) erro
 		Agree: func(r *inspect.Report, p *inspect.RepairPlan) error {
 			bar.end()
 			o.show(a, dir, p, r == nil)
-			if err := o.agree(a, dir, p); err != nil {
+			if err := o.agree(a, dir, p, len(done) > 0); err != nil {
 				return err
 			}
 			done = append(done, p.Steps...)
@@ -155,6 +155,9 @@ func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) erro
 	})
 	bar.end()
 	if err != nil {
+		if len(done) > 0 && r != nil { // what was done is told, whatever keeps the rest from it
+			err = errors.Join(err, o.rows(a, done))
+		}
 		return repairFailure(dir, a.withTimeout(ctx, err))
 	}
 	if o.copyTo != "" {
@@ -257,14 +260,24 @@ func (o *repairOptions) show(a *app, dir string, p *inspect.RepairPlan, again bo
 	}
 }
 
-func (o *repairOptions) agree(a *app, dir string, p *inspect.RepairPlan) error {
+// agree asks for leave. More says that a plan before this one is done: what has been confirmed was that one, and what this
+// one loses nobody has seen.
+func (o *repairOptions) agree(a *app, dir string, p *inspect.RepairPlan, more bool) error {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return fmt.Errorf("cannot name store %q: %w", dir, err)
 	}
 	why := ""
+	if more && p.Destructive() && (!a.InTTY || !a.ErrTTY) {
+		return usagef("cannot go on with the repair of %q: the plan that was confirmed is done, and what it brought to light needs another one that loses something", filepath.Base(abs)).
+			because("--confirm stands for the plan that was shown with it, which is the first").try("the same command again, for the plan above")
+	}
+	more = more && p.Destructive()
 	if p.Destructive() {
 		why = "something is lost that cannot be derived from the rest, which asks for the name; --yes does not answer"
+	}
+	if more { // --confirm has answered for the first plan only
+		return a.ask(filepath.Base(abs), true)
 	}
 	return a.confirmed(&o.safety, act{name: filepath.Base(abs), destructive: p.Destructive()}, why)
 }

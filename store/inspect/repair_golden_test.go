@@ -10,7 +10,17 @@ import (
 
 func repair(t testing.TB, root string) *inspect.Report {
 	t.Helper()
+	round := 0
 	r, err := inspect.Repair(t.Context(), root, inspect.RepairOptions{
+		Agree: func(_ *inspect.Report, p *inspect.RepairPlan) error {
+			if round++; round > 1 && p.Destructive() {
+				t.Errorf("plan %d loses something that the first one did not tell", round)
+			}
+			if round > 1 {
+				t.Logf("plan %d of %d steps", round, len(p.Steps))
+			}
+			return nil
+		},
 		Plan:  inspect.PlanOptions{IndexSlots: 1000, IndexEntries: 4000, QueueFileBytes: 6000},
 		Apply: inspect.ApplyOptions{OnStep: func(_ int, s *inspect.Step) { t.Logf("step %s: %s", s.Kind, s.What) }},
 	})

@@ -23,9 +23,9 @@ type RepairOptions struct {
 	OnReport func(r *Report)
 }
 
-// maxRounds bounds how often the directory is looked at and mended: what a first round brings to light, a file that was
-// put in its place, or an offset that points beyond what is left, is mended in the next.
-const maxRounds = 6
+// maxRounds bounds how often the directory is looked at and mended: what a first round brings to light, when log files were
+// put in their places, is mended in the next.
+const maxRounds = 4
 
 // Repair brings a store directory into a state on which Apache's broker and mqx start, and returns the report of the last
 // look at it. It holds the lock of the directory. Errors: *store.LockedError, *UnsupportedError, *ShapeError,

@@ -98,7 +98,9 @@ func (s *queueScan) unclaimed(u Unit) {
 func (s *queueScan) lost(b *logBreak, u Unit) {
 	s.v.queues.mu.Lock()
 	defer s.v.queues.mu.Unlock()
-	s.end = max(s.end, u.Next())
+	if b.kind != FindLogTorn && b.kind != FindLogSize { // else the log ends before it, and so will the queue
+		s.end = max(s.end, u.Next())
+	}
 	if len(b.lost) < maxLost {
 		b.lost = append(b.lost, lostRecord{s.q.key, u.Offset, u.Count, u.N, u.Phys, u.Size})
 	}
