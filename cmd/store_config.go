@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -81,6 +84,9 @@ func newStoreOffsetsCmd(a *app) *cobra.Command {
 		Example: `  mqx store offsets /data/store --sort -lag --limit 10
   mqx store offsets /data/store -g billing -t ORDERS
   mqx store offsets /data/store --match 'state!=ok'`,
+		Long: `What the files say. A running broker writes committed offsets down every
+flushConsumerOffsetInterval (5 s): beside one they are as old as the file, which is
+told on stderr, and mqx admin offset get has them as they are now.`,
 		Args: exactArgs("DIR"),
 		RunE: func(c *cobra.Command, args []string) error { return runStoreOffsets(a, c, o, args[0]) },
 	}
@@ -106,6 +112,7 @@ func runStoreOffsets(a *app, c *cobra.Command, o *storeOffsetsOptions, dir strin
 		if err != nil {
 			return err
 		}
+		sayOffsetsAge(a, d)
 		groups, n := []string{}, 0
 		for _, l := range lags {
 			groups = append(groups, l.Group)
@@ -128,6 +135,19 @@ func runStoreOffsets(a *app, c *cobra.Command, o *storeOffsetsOptions, dir strin
 		}
 		return nil
 	})
+}
+
+// sayOffsetsAge says how old offsets are that a running broker has not written down again yet.
+func sayOffsetsAge(a *app, d *inspect.Dir) {
+	if !d.InUse().Locked {
+		return
+	}
+	st, err := os.Stat(d.Path(filepath.Join("config", "consumerOffset.json")))
+	if err != nil {
+		a.warn("%s has it open and has not written its offsets down yet: mqx admin offset get has them", d.InUse().Who())
+		return
+	}
+	a.warn("%s has it open: offsets are those of %s, when it wrote them down; mqx admin offset get has them as they are now", d.InUse().Who(), st.ModTime().Format(time.RFC3339))
 }
 
 // readableConfig refuses where a broker would take neither of the two copies.

@@ -128,10 +128,13 @@ func newStoreFindCmd(a *app) *cobra.Command {
 		Short: "Find messages by key, id, text or expression",
 		Long: `A key is looked for in the key index, for the part of the log that the index
 covers, and in the log for the rest; everything else by a scan of the log. The
-field foundBy says which, and -v says why. Exit code 7 when nothing was found.`,
+field foundBy says which, and -v says why. Exit code 7 when nothing was found.
+
+--body TEXT is --body-text TEXT, unless TEXT is one of the forms in which bodies are
+written: text, hex, base64, none.`,
 		Example: `  mqx store find /data/store -t ORDERS --key order-4711
   mqx store find /data/store --id C000020272F74E0E2F2A9518AA780000 -o json
-  mqx store find /data/store --body-text '"amount":99' --start @-1d -o ndjson
+  mqx store find /data/store --body '"amount":99' --start @-1d -o ndjson
   mqx store find /data/store -t ORDERS --where "region = 'eu'" --count 1`,
 		Args: exactArgs("DIR"),
 		RunE: func(c *cobra.Command, args []string) error { return runStoreFind(a, c, o, args[0]) },
@@ -146,7 +149,11 @@ field foundBy says which, and -v says why. Exit code 7 when nothing was found.`,
 }
 
 func runStoreFind(a *app, c *cobra.Command, o *storeFindOptions, dir string) error {
+	o.bodyText(c)
 	if err := o.show.check(); err != nil {
+		return err
+	}
+	if err := o.sel.empty(c); err != nil {
 		return err
 	}
 	if _, _, err := render.ParseForm(o.output.form); err != nil {
@@ -180,6 +187,14 @@ func runStoreFind(a *app, c *cobra.Command, o *storeFindOptions, dir string) err
 		}
 		return nil
 	})
+}
+
+// bodyText takes --body for --body-text where its value is none of the forms in which bodies are written, and nothing else
+// says a text.
+func (o *storeFindOptions) bodyText(c *cobra.Command) {
+	if c.Flags().Changed("body") && o.show.body != "" && o.show.check() != nil && !c.Flags().Changed("body-text") {
+		o.sel.body, o.show.body = o.show.body, "text"
+	}
 }
 
 func findRecords(ctx context.Context, a *app, d *inspect.Dir, r storeRange, row func(message.View, inspect.How, inspect.Match) error) error {

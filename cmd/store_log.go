@@ -93,14 +93,21 @@ func runStoreLog(a *app, c *cobra.Command, o *storeLogOptions, dir string) error
 			})
 		}
 		if o.follow {
+			if err := o.sel.known(dir, d); err != nil {
+				a.warn("%v; it may come", err)
+			}
 			return o.followLog(ctx, a, d, r, take)
 		}
 		r.scan.OnBreak = a.sayBreak(d)
+		some := false
 		if o.count == 0 && w.Encoder() != nil {
-			_, err = d.Log().Convert(ctx, r.scan, r.match.Func(), o.show.format(w, r.match), w.Lines)
-			return err
+			_, err = d.Log().Convert(ctx, r.scan, r.match.Func(), o.show.format(w, r.match), func(b []byte) error { some = true; return w.Lines(b) })
+		} else {
+			_, err = d.Log().Scan(ctx, r.scan, r.match.Func(), func(_ int64, v message.View) error { some = true; return take(v) })
 		}
-		_, err = d.Log().Scan(ctx, r.scan, r.match.Func(), func(_ int64, v message.View) error { return take(v) })
+		if err == nil && !some {
+			return o.sel.known(dir, d)
+		}
 		return err
 	})
 }

@@ -42,7 +42,7 @@ func runStoreRebuild(a *app, c *cobra.Command, o *repairOptions, part inspect.Re
 	if o.output.form == "help" {
 		return o.rows(a, nil)
 	}
-	if a.global.readOnly {
+	if a.global.readOnly && !o.safety.planOnly() {
 		return failf(ExitDenied, "cannot rebuild in store %q: refused by --read-only", dir).because("--read-only allows no change").try("the same with --dry-run")
 	}
 	if err := o.checkLog(dir); err != nil {

@@ -122,7 +122,7 @@ func runStoreRepair(a *app, c *cobra.Command, o *repairOptions, dir string) erro
 	}
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()
-	if a.global.readOnly {
+	if a.global.readOnly && !o.safety.planOnly() {
 		return failf(ExitDenied, "cannot repair store %q: refused by --read-only", dir).because("--read-only allows no change").try("mqx store repair %s --dry-run", dir)
 	}
 	if err := o.checkLog(dir); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,12 @@ func (s *selectFlags) resolve(ctx context.Context, a *app, c *cobra.Command, d *
 	if r.match.HasQueue && s.topic == "" {
 		return r, usagef("cannot use --queue without --topic: queues are those of a topic").try("-t TOPIC -q %d", s.queue)
 	}
+	if s.queue < 0 {
+		return r, usagef("cannot use --queue %d: queues are numbered from 0", s.queue).try("-q 0")
+	}
+	if err := s.empty(c); err != nil {
+		return r, err
+	}
 	var err error
 	if r.match.Where, err = compileWhere(s.where); err != nil {
 		return r, err
@@ -47,6 +54,35 @@ func (s *selectFlags) resolve(ctx context.Context, a *app, c *cobra.Command, d *
 	}
 	a.note("records from %s to %s%s", showPosition(start), showPosition(end), s.said())
 	return r, nil
+}
+
+// empty refuses a condition that is given and says nothing: most likely a variable of a script that is not set, and then
+// everything would be taken.
+func (s *selectFlags) empty(c *cobra.Command) error {
+	for _, x := range []struct{ name, value string }{
+		{"topic", s.topic}, {"tag", s.tag}, {"key", s.key}, {"id", s.id}, {"body-text", s.body}, {"where", s.where}, {"start", s.start}, {"end", s.end},
+	} {
+		if f := c.Flags().Lookup(x.name); f != nil && f.Changed && x.value == "" && f.Value.Type() == "string" {
+			return usagef("cannot use --%s '': it is empty", x.name).because("everything would be taken").try("leave --%s out for everything", x.name)
+		}
+	}
+	return nil
+}
+
+// known refuses a topic, or a queue of one, of which nothing is known, when no record was found that is of it. The
+// configuration and the queues are asked; the log was read.
+func (s *selectFlags) known(dir string, d *inspect.Dir) error {
+	if s.topic == "" {
+		return nil
+	}
+	names, err := d.TopicNames()
+	if err != nil {
+		return nil //nolint:nilerr // the log alone says it
+	}
+	if !slices.Contains(names, s.topic) {
+		return notFoundIn(dir, "topic", s.topic, names)
+	}
+	return nil
 }
 
 func storePosition(text string, none client.Position, now time.Time) (client.Position, error) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mqx/internal/testkit"
+	"mqx/store/inspect"
 )
 
 // Queue ids and queue offsets in the heads of records, which have no checksum of their own.
@@ -16,6 +17,7 @@ func TestDamageOfHeads(t *testing.T) {
 	stores := []string{"basic", "batchcq", "clean_reference", "crash_kill9_quiet", "lmq", "retry_dlq", "roll", "v2", "pop"}
 	for seed := range uint64(90) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			rnd := rand.New(rand.NewPCG(seed, 10))
 			im, err := readImage(testkit.GoldenStore(t, stores[seed%uint64(len(stores))]))
 			if err != nil {
@@ -25,7 +27,7 @@ func TestDamageOfHeads(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkDamage(t, im, d)
+			checkDamage(t, im, d, inspect.VerifyOptions{})
 		})
 	}
 }

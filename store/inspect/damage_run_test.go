@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"mqx/internal/testkit"
@@ -39,16 +40,22 @@ func seeds(t *testing.T) (from, n uint64) {
 // was not touched is there, and nothing is found any more.
 func TestDamage(t *testing.T) {
 	from, n := seeds(t)
-	counts := [3]int{}
-	for seed := from; seed < from+n; seed++ {
+	var counts [3]atomic.Int64
+	try := func(seed uint64) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			counts[tryDamage(t, seed)]++
+			t.Parallel()
+			counts[tryDamage(t, seed)].Add(1)
 		})
 	}
-	for _, seed := range onceWrong {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { tryDamage(t, seed) })
+	for seed := from; seed < from+n; seed++ {
+		try(seed)
 	}
-	t.Logf("%d damages: %d covered by nothing, %d by some readings, %d by something", n, counts[none], counts[gray], counts[must])
+	for _, seed := range onceWrong {
+		try(seed)
+	}
+	t.Cleanup(func() {
+		t.Logf("%d damages: %d covered by nothing, %d by some readings, %d by something", n, counts[none].Load(), counts[gray].Load(), counts[must].Load())
+	})
 }
 
 // onceWrong are damages after which a repair once took sound records for lost: a file of a wrong name that overlaps another
@@ -59,6 +66,7 @@ var onceWrong = []uint64{1200, 1297, 1358}
 func TestDamageOfExtUnits(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			root := testkit.GoldenStore(t, "cqext")
 			im, err := readImage(root)
 			if err != nil {
@@ -85,6 +93,7 @@ func TestDamageOfExtUnits(t *testing.T) {
 func TestDamageOfBatchAndLightQueues(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			where := []struct{ store, only string }{
 				{"batchcq", "batchconsumequeue/"}, {"lmq", "consumequeue/%LMQ%"}, {"batchcq", "commitlog/"}, {"lmq", "commitlog/"},
 			}[seed%4]
@@ -100,7 +109,7 @@ func TestDamageOfBatchAndLightQueues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkDamage(t, im, d)
+			checkDamage(t, im, d, inspect.VerifyOptions{})
 		})
 	}
 }
@@ -109,8 +118,9 @@ func (im *image) flip(rnd *rand.Rand) (damage, error) { return im.flips(rnd, 1) 
 
 func tryDamage(t *testing.T, seed uint64) cover {
 	rnd := rand.New(rand.NewPCG(seed, 6))
+	o := inspect.VerifyOptions{}
 	if seed%2 == 1 {
-		inspect.SetPartBytes(t, 16<<10) // several workers in a file
+		o = inspect.InParts(16 << 10) // several workers in a file
 	}
 	var root string
 	if k := rnd.IntN(len(soundStores) + 6); k < len(soundStores) {
@@ -128,16 +138,16 @@ func tryDamage(t *testing.T, seed uint64) cover {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkDamage(t, im, d)
+	checkDamage(t, im, d, o)
 	return d.cover
 }
 
 // checkDamage verifies and repairs a store that was damaged.
-func checkDamage(t *testing.T, im *image, d damage) {
+func checkDamage(t *testing.T, im *image, d damage, o inspect.VerifyOptions) {
 	t.Helper()
 	root := im.root
 	t.Log(d.what)
-	r := verify(t, root)
+	r := verifyWith(t, root, o)
 	found := 0
 	for _, f := range r.Findings {
 		if !f.Note || f.Kind == inspect.FindQueueBehind || f.Kind == inspect.FindIndexBehind {
@@ -151,8 +161,8 @@ func checkDamage(t *testing.T, im *image, d damage) {
 	case d.cover == none && found > 0:
 		t.Error("there is nothing")
 	}
-	repair(t, root)
-	for _, f := range verify(t, root).Findings {
+	repairWith(t, root, o)
+	for _, f := range verifyWith(t, root, o).Findings {
 		if !f.Note {
 			t.Errorf("after the repair: %s %s@%d %s", f.Kind, f.File, f.Offset, f.What)
 		}

@@ -9,3 +9,6 @@ func SetPartBytes(t *testing.T, n int64) {
 	partBytes = n
 	t.Cleanup(func() { partBytes = old })
 }
+
+// InParts are options of Verify that divide log files into smaller parts.
+func InParts(n int64) VerifyOptions { return VerifyOptions{partBytes: n} }

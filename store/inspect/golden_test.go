@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,7 +47,10 @@ func eachSound(t *testing.T, f func(t *testing.T, d *inspect.Dir, m *testkit.Man
 			continue
 		}
 		seen++
-		t.Run(variant, func(t *testing.T) { f(t, openGolden(t, variant), m) })
+		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
+			f(t, openGolden(t, variant), m)
+		})
 	}
 	if seen < 20 {
 		t.Fatalf("%d golden stores", seen)
@@ -263,7 +267,7 @@ func storedMax(m *testkit.Manifest, c testkit.ConsumeStat) int64 {
 
 // Offsets, lag and ends are those that Apache's client was told by the broker before it stopped.
 func TestGoldenOffsets(t *testing.T) {
-	checked := 0
+	var checked atomic.Int64
 	eachSound(t, func(t *testing.T, d *inspect.Dir, m *testkit.Manifest) {
 		if m.ClientView == nil {
 			t.Skip("no client read the store")
@@ -289,7 +293,7 @@ func TestGoldenOffsets(t *testing.T) {
 			if l.Max != c.BrokerOffset && l.Max == storedMax(m, c) || strings.HasSuffix(m.Variant, "_running") {
 				continue // the broker went on with it, or the copy is older than the answer
 			}
-			checked++
+			checked.Add(1)
 			if behind := c.BrokerOffset - c.ConsumerOffset; l.Offset != c.ConsumerOffset || l.Max != c.BrokerOffset || l.Lag != min(behind, l.Max-l.Min) {
 				t.Errorf("%s of %s/%d: %+v, the broker said offset %d, end %d", c.Group, c.Topic, c.QueueID, l, c.ConsumerOffset, c.BrokerOffset)
 			}
@@ -315,7 +319,9 @@ func TestGoldenOffsets(t *testing.T) {
 			}
 		}
 	})
-	if checked < 20 {
-		t.Errorf("%d offsets were compared", checked)
-	}
+	t.Cleanup(func() { // behind the parallel ones
+		if n := checked.Load(); n < 20 {
+			t.Errorf("%d offsets were compared", n)
+		}
+	})
 }

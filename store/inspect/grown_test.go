@@ -23,6 +23,7 @@ func TestGrownLogFile(t *testing.T) {
 	} {
 		for _, start := range []int64{0, 131072} {
 			t.Run(fmt.Sprintf("%d bytes at %d", len(junk), start), func(t *testing.T) {
+				t.Parallel()
 				root := testkit.GoldenStore(t, "clean_reference")
 				path := filepath.Join(root, "commitlog", inspect.FileName(start))
 				before := verify(t, root)
@@ -66,6 +67,7 @@ func checkGrown(t *testing.T, r *inspect.Report, path string) {
 func TestDamageGrown(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
 			store := []string{"clean_reference", "roll", "crash_midwrite"}[seed%3]
 			im, err := readImage(testkit.GoldenStore(t, store))
 			try(t, err)
@@ -74,7 +76,7 @@ func TestDamageGrown(t *testing.T) {
 			}
 			d, err := im.grow(rand.New(rand.NewPCG(seed, 10)))
 			try(t, err)
-			checkDamage(t, im, d)
+			checkDamage(t, im, d, inspect.VerifyOptions{})
 		})
 	}
 }

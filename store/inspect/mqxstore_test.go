@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -92,7 +93,7 @@ func writeStore(t *testing.T, root string, kind uint64) {
 		if err := os.Rename(root, live); err != nil {
 			t.Fatal(err)
 		}
-		copyTree(t, live, root)
+		copyAtOnce(t, live, root)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -192,4 +193,47 @@ func copyTree(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// copyAtOnce copies a directory that a store is writing to, as it is at one moment: until it has not changed meanwhile.
+func copyAtOnce(t *testing.T, from, to string) {
+	t.Helper()
+	for range 100 {
+		copyTree(t, from, to)
+		if sameTree(t, from, to) {
+			return
+		}
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("the store never rests")
+}
+
+func sameTree(t *testing.T, one, two string) bool {
+	t.Helper()
+	same := true
+	err := filepath.Walk(one, func(path string, st os.FileInfo, err error) error {
+		if err != nil || st.IsDir() || !same {
+			return err
+		}
+		rel, err := filepath.Rel(one, path)
+		if err != nil {
+			return err
+		}
+		a, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		b, err := os.ReadFile(filepath.Join(two, rel))
+		if os.IsNotExist(err) {
+			same, err = false, nil
+		}
+		same = same && bytes.Equal(a, b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return same
 }

@@ -60,18 +60,21 @@ var unsafeGolden = map[inspect.Target]map[string]string{
 
 func TestPreflightOfGoldenStores(t *testing.T) {
 	for _, variant := range testkit.GoldenStores() {
-		d := openGolden(t, variant)
-		for _, target := range inspect.Targets() {
-			list := preflight(t, d, target, nil)
-			if got, want := kindsOf(list), unsafeGolden[target][variant]; got != want {
-				t.Errorf("%s for %s: %q, want %q", variant, target, got, want)
-			}
-			for i, x := range list {
-				if x.What == "" || x.Kind == "" || i > 0 && x.Unsafe() && !list[i-1].Unsafe() {
-					t.Errorf("%s for %s: %+v", variant, target, x)
+		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
+			d := openGolden(t, variant)
+			for _, target := range inspect.Targets() {
+				list := preflight(t, d, target, nil)
+				if got, want := kindsOf(list), unsafeGolden[target][variant]; got != want {
+					t.Errorf("for %s: %q, want %q", target, got, want)
+				}
+				for i, x := range list {
+					if x.What == "" || x.Kind == "" || i > 0 && x.Unsafe() && !list[i-1].Unsafe() {
+						t.Errorf("for %s: %+v", target, x)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 
@@ -166,6 +169,7 @@ func TestPreflightNastyLogs(t *testing.T) {
 		}, "foreign-file"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			root := testkit.GoldenStore(t, "basic")
 			c.harm(t, filepath.Join(root, "commitlog", inspect.FileName(0)))
 			d, err := inspect.Open(root, inspect.Options{})

@@ -120,6 +120,7 @@ func repairMem(t *testing.T, m *vfs.Mem, root string) error {
 func TestRepairResumes(t *testing.T) {
 	for _, variant := range resumed {
 		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
 			base := loadMem(t, testkit.GoldenStore(t, variant))
 			synctest.Test(t, func(t *testing.T) { // the clock stands
 				resumeEverywhere(t, base, memRoot, func(m *vfs.Mem) error { return repairMem(t, m, memRoot) })
@@ -193,6 +194,7 @@ const memCopy = "/other/copy"
 func TestRepairOfCopyResumes(t *testing.T) {
 	for _, variant := range []string{"crash_torn_tail", "clean_cq_missing"} {
 		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
 			base := loadMem(t, testkit.GoldenStore(t, variant))
 			if err := vfs.MkdirAllDurable(base, "/other"); err != nil {
 				t.Fatal(err)

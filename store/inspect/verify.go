@@ -29,7 +29,8 @@ type VerifyOptions struct {
 	// OnProgress is told how many bytes of how many have been read, from several goroutines.
 	OnProgress func(done, total int64)
 
-	traits bool // count the traits of records
+	traits    bool  // count the traits of records
+	partBytes int64 // how log files are divided; 0 means partBytes
 }
 
 const maxVerifyWorkers = 4

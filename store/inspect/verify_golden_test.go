@@ -13,6 +13,11 @@ import (
 
 func verify(t testing.TB, root string) *inspect.Report {
 	t.Helper()
+	return verifyWith(t, root, inspect.VerifyOptions{})
+}
+
+func verifyWith(t testing.TB, root string, o inspect.VerifyOptions) *inspect.Report {
+	t.Helper()
 	d, err := inspect.Open(root, inspect.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +27,7 @@ func verify(t testing.TB, root string) *inspect.Report {
 			t.Error(err)
 		}
 	}()
-	r, err := inspect.Verify(t.Context(), d, inspect.VerifyOptions{})
+	r, err := inspect.Verify(t.Context(), d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,6 +72,7 @@ var damages = map[string][]string{
 func TestVerifyGolden(t *testing.T) {
 	for _, variant := range testkit.GoldenStores() {
 		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
 			r := verify(t, testkit.GoldenStore(t, variant))
 			var got []string
 			for _, f := range r.Findings {

@@ -162,8 +162,8 @@ func (v *verifier) divideLog() error {
 
 func (v *verifier) divide(p *logFile) error {
 	end := min(p.End(), p.nominal)
-	at := p.Start
-	for border := at + partBytes; !v.whole && border+partBytes/4 < end; border += partBytes {
+	at, part := p.Start, cmp.Or(v.o.partBytes, partBytes)
+	for border := at + part; !v.whole && border+part/4 < end; border += part {
 		next, err := v.d.log.firstRecord(v.ctx, border, end)
 		if err != nil {
 			return err
