@@ -88,6 +88,7 @@ func aboveZero(v string) bool {
 	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
 	return err == nil && n > 0
 }
+
 func notNoMap(v string) bool   { v = strings.Join(strings.Fields(v), ""); return v != "" && v != "{}" }
 func isSeveral(v string) bool  { return strings.Contains(v, ",") }
 func notV1(v string) bool      { v = strings.TrimSpace(v); return v != "" && v != "v1" }
