@@ -39,6 +39,8 @@ type Replication struct {
 	MaxTimeNotCaughtUp time.Duration `conf:"haMaxTimeSlaveNotCatchup,ms"`
 	// TotalReplicas are the brokers of the group, the master counted: level quorum waits for more than half of them.
 	TotalReplicas int `conf:"totalReplicas"`
+	// ReadUncommitted shows consumers what has no copies yet, whatever the level says.
+	ReadUncommitted bool `conf:"readUnCommitted"`
 	// ReplicationLevel is mqx's own: async, semi-sync, sync or quorum, of an ASYNC_MASTER and a SYNC_MASTER alike; "" is what
 	// Apache's keys say.
 	ReplicationLevel string `conf:"replicationLevel"`
@@ -105,6 +107,7 @@ func (c *Config) rules() ha.Rules {
 			r.Copies = max(r.Copies, r.Least)
 		}
 	}
+	r.Hold = r.Hold && !c.ReadUncommitted
 	switch level {
 	case ha.LevelSemiSync:
 		r.Copies = max(1, c.InSyncReplicas-1)

@@ -20,7 +20,7 @@ import (
 var liveKeys = map[string]bool{
 	"slowRequestMillis": true, "logLevel": true,
 	"replicationLevel": true, "inSyncReplicas": true, "minInSyncReplicas": true, "enableAutoInSyncReplicas": true, "allAckInSyncStateSet": true,
-	"totalReplicas": true, "slaveTimeout": true, "haMaxGapNotInSync": true, "haMaxTimeSlaveNotCatchup": true, "asyncReplicas": true,
+	"readUnCommitted": true, "totalReplicas": true, "slaveTimeout": true, "haMaxGapNotInSync": true, "haMaxTimeSlaveNotCatchup": true, "asyncReplicas": true,
 	"semiSyncDegradeAfter": true, "semiSyncDegradeAlone": true, "semiSyncRearmAfter": true,
 	"autoCreateTopicEnable": true, "autoCreateSubscriptionGroup": true, "enableCreateSysGroup": true,
 	"brokerPermission": true, "traceOn": true, "regionId": true, "notifyConsumerIdsChangedEnable": true,

@@ -281,6 +281,7 @@ func TestReplicationRules(t *testing.T) {
 		}, ha.Rules{Level: ha.LevelQuorum, Copies: 2, Least: 1, Auto: true}, false},
 		{func(c *Config) { c.BrokerRole, c.MinInSyncReplicas, c.AllAckInSync = "SYNC_MASTER", 2, true }, ha.Rules{Level: ha.LevelSync, Least: 1, Hold: true}, false},
 		{func(c *Config) { c.BrokerRole, c.ReplicationLevel = "SYNC_MASTER", "semi-sync" }, ha.Rules{Level: ha.LevelSemiSync, Copies: 1, Hold: true}, false},
+		{func(c *Config) { c.BrokerRole, c.ReplicationLevel, c.ReadUncommitted = "SYNC_MASTER", "sync", true }, ha.Rules{Level: ha.LevelSync}, false},
 		{func(c *Config) { c.BrokerRole, c.ReplicationLevel, c.TotalReplicas = "SYNC_MASTER", "quorum", 3 }, ha.Rules{Level: ha.LevelQuorum, Copies: 1, Hold: true}, false},
 		{func(c *Config) { c.BrokerRole, c.ReplicationLevel, c.TotalReplicas = "SYNC_MASTER", "quorum", 5 }, ha.Rules{Level: ha.LevelQuorum, Copies: 2, Hold: true}, false},
 		{func(c *Config) { c.ReplicationLevel = "semi-sync" }, ha.Rules{Level: ha.LevelSemiSync, Copies: 1, Hold: true}, false},

@@ -1,0 +1,152 @@
+package ha_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mqx/store/ha"
+)
+
+// aged is a log whose first files have been deleted.
+type aged struct{ ha.Log }
+
+func (aged) LogMin() int64                           { return 4096 }
+func (aged) LogEnd() int64                           { return 8192 }
+func (aged) LogFileSize() int64                      { return 1024 }
+func (aged) ReadLog(b []byte, _ int64) error         { clear(b); return nil }
+func (aged) WatchLog(ch chan struct{}) (stop func()) { return func() {} }
+
+// raw connects to a master and reports.
+func raw(t *testing.T, addr string, report int64) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := c.Write(binary.BigEndian.AppendUint64(nil, uint64(report))); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// N083 (r#3388): a slave that asks for what the master has deleted, or that has more than the master, is refused, the master
+// says so, and it counts as no copy.
+func TestRefusedSlaves(t *testing.T) {
+	m := ha.NewMaster(ha.MasterConfig{Log: aged{}, Logger: slog.New(slog.DiscardHandler), Rules: ha.Rules{Level: ha.LevelQuorum, Copies: 1}})
+	addr, stop := serve(t, m)
+	defer stop()
+	for _, tt := range []struct {
+		report int64
+		why    string
+	}{{100, "has nothing before 4096 any more"}, {9000, "have parted"}} {
+		c := raw(t, addr, tt.report)
+		if n, err := io.Copy(io.Discard, c); n != 0 && err == nil {
+			t.Errorf("a slave that reports %d got %d bytes", tt.report, n)
+		}
+		eventually(t, "the master does not say why", func() bool {
+			r := m.Refused()
+			return len(r) == 1 && strings.Contains(r[0].Why, tt.why)
+		})
+		if n := len(m.Replicas()); n != 0 {
+			t.Errorf("%d replicas", n)
+		}
+	}
+	// One that follows is not refused any more.
+	raw(t, addr, 8192)
+	eventually(t, "a slave in range does not follow", func() bool { return len(m.Replicas()) == 1 && len(m.Refused()) == 0 })
+}
+
+// N084 (r#1082): a pair in which nothing is written keeps its connection: both sides give signs of life.
+func TestIdlePair(t *testing.T) {
+	src, stopSrc := running(t, config(t.TempDir()))
+	defer stopSrc()
+	put(t, src, "T", 0, []byte("one"))
+	const silence = 500 * time.Millisecond
+	m := ha.NewMaster(ha.MasterConfig{Log: src, Logger: slog.New(slog.DiscardHandler), Heartbeat: 20 * time.Millisecond, Silence: silence})
+	addr, stop := serve(t, m)
+	defer stop()
+	cfg := config(t.TempDir())
+	cfg.Follow = true
+	dst, stopDst := running(t, cfg)
+	defer stopDst()
+	hellos := 0 // one a connection
+	f := follower(dst, addr, func(c *ha.FollowerConfig) {
+		c.Silence = silence
+		c.Hello = func(context.Context, string) bool { hellos++; return false }
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { f.Run(ctx) })
+	eventually(t, "the slave does not follow", func() bool { return dst.LogEnd() == src.LogEnd() })
+	first := f.State().Heard
+	eventually(t, "no sign of life", func() bool { return f.State().Heard.Sub(first) > 3*silence })
+	if c := m.Conns(); len(c) != 1 {
+		t.Errorf("%d connections", len(c))
+	}
+	cancel()
+	wg.Wait()
+	if hellos != 1 {
+		t.Errorf("%d connections were needed", hellos)
+	}
+}
+
+// N085 (r#2476): frames that cannot be, or that end early, end the connection; the slave comes again after a pause, takes
+// nothing of them, and does not spin.
+func TestOddFrames(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := func(off int64, n uint32) []byte {
+		return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, uint64(off)), n)
+	}
+	odd := [][]byte{
+		head(0, 1<<31), head(0, 5<<20), head(-1, 10), head(0, 100)[:7], append(head(0, 100), 1, 2, 3),
+	}
+	var mu sync.Mutex
+	var came []time.Time
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			came = append(came, time.Now())
+			mu.Unlock()
+			_, _ = io.ReadFull(c, make([]byte, 8))
+			_, _ = c.Write(odd[i%len(odd)])
+			_ = c.Close()
+		}
+	})
+	cfg := config(t.TempDir())
+	cfg.Follow = true
+	dst, stopDst := running(t, cfg)
+	defer stopDst()
+	const retry = 20 * time.Millisecond
+	f := follower(dst, l.Addr().String(), func(c *ha.FollowerConfig) { c.Retry = retry })
+	ctx, cancel := context.WithCancel(t.Context())
+	wg.Go(func() { f.Run(ctx) })
+	count := func() int { mu.Lock(); defer mu.Unlock(); return len(came) }
+	eventually(t, "the slave does not come again", func() bool { return count() > 2*len(odd) })
+	cancel()
+	_ = l.Close()
+	wg.Wait()
+	for i := 1; i < len(came); i++ {
+		if d := came[i].Sub(came[i-1]); d < retry/2 {
+			t.Errorf("it came again after %v", d)
+		}
+	}
+	if dst.LogEnd() != 0 {
+		t.Errorf("it has taken %d bytes", dst.LogEnd())
+	}
+}
