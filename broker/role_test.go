@@ -234,3 +234,31 @@ func TestOffsetsComeBack(t *testing.T) {
 		return len(s.commits.of) <= 1 // queue 1 is behind the master's
 	})
 }
+
+// A slave that has known a higher epoch does not follow the master that was replaced, and says why; it learns the epoch of
+// the one it follows.
+func TestSlaveKnowsTheEpoch(t *testing.T) {
+	m := start(t, testConfig(t.TempDir()))
+	m.createTopic("T", 1)
+	m.send("T", 0, "", "x")
+	sc := testConfig(t.TempDir())
+	sc.BrokerRole, sc.BrokerID = "SLAVE", 1
+	s := start(t, sc)
+	set := func(r *running, epoch int64) {
+		t.Helper()
+		if err := r.role.change(func(st *roleState) error { st.Epoch = epoch; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(s, 2)
+	s.slave.learn(m.at().haAddr, m.addr)
+	s.until("a slave follows a master of an older epoch", func() bool {
+		st := s.slave.follower.State()
+		return st.Phase != ha.PhaseFollowing && st.Err != nil && strings.Contains(st.Err.Error(), "taken its place")
+	})
+	if s.store.LogEnd() != 0 {
+		t.Error("it has taken bytes")
+	}
+	set(m, 3)
+	s.until("the epoch is not learned", func() bool { return s.role.epoch() == 3 && s.store.LogEnd() == m.store.LogEnd() })
+}

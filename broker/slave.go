@@ -84,6 +84,9 @@ func (s *slave) run(ctx context.Context) {
 			wg.Wait()
 			return
 		case <-t.C:
+			if s.follower.State().Phase != ha.PhaseFollowing {
+				s.b.registrar.Everything() // a name server may know another master by now
+			}
 			s.sync(ctx)
 		case <-s.learned:
 			s.sync(ctx)
@@ -120,6 +123,9 @@ func (s *slave) blank(ctx context.Context) (int64, error) {
 	master := s.masterAddr()
 	if master == "" {
 		return 0, errors.New("a slave without a log has to ask its master where it begins, and no name server has told who that is")
+	}
+	if err := s.learnEpoch(ctx, master); err != nil {
+		return 0, err
 	}
 	first, last, err := s.b.logOf(ctx, master)
 	if err != nil {
