@@ -177,7 +177,8 @@ func (d *Decision) drainBack(ob *Observation, now time.Time) Decision {
 	for i := range st.Parts {
 		p := &st.Parts[i]
 		for broker, from := range p.added() {
-			gates = append(gates, st.unread(p, ob, broker, from, p.Back[broker], false)...)
+			// Where queues are taken away offline groups count, whatever the policy; a new target keeps what it got.
+			gates = append(gates, st.unread(p, ob, broker, from, p.Back[broker], from > 0)...)
 			if from > 0 { // its topic stays, with fewer queues
 				gates = append(gates, p.pendingOn(ob, broker)...)
 			}

@@ -2,6 +2,7 @@ package move
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,6 +58,13 @@ func (s *State) Problems(ob *Observation) (problems, notes []string) {
 	for i := range s.Parts {
 		p := &s.Parts[i]
 		p.problems(s, ob, say)
+		if modes := ob.Brokers[p.Source].Modes[p.Topic]; len(modes) > 0 {
+			for _, name := range slices.Sorted(maps.Keys(modes)) {
+				if modes[name].Name == ModePop {
+					notes = append(notes, fmt.Sprintf("group %s pops topic %s: the move waits until what it popped is settled, which takes as long as it makes messages invisible", name, p.Topic))
+				}
+			}
+		}
 		for _, name := range p.Groups {
 			g := ob.Groups[p.Topic][name]
 			switch {
@@ -69,7 +77,7 @@ func (s *State) Problems(ob *Observation) (problems, notes []string) {
 				}
 			case !g.Online && slices.Contains(s.Spec.Policy.Ignore, name):
 				notes = append(notes, fmt.Sprintf("group %s is not waited for", name))
-			case !g.Online && s.Spec.Policy.Offline != OfflineCheckpoint:
+			case !g.Online && (s.Spec.Policy.Offline != OfflineCheckpoint || p.Ordered):
 				notes = append(notes, fmt.Sprintf("group %s has nobody online: the move waits for it", name))
 			}
 		}

@@ -127,13 +127,14 @@ func (d *Decision) gated(gates []Gate) bool {
 	return len(gates) > 0
 }
 
-// counts reports whether a group holds the plan up: removing asks more than draining.
+// counts reports whether a group holds the plan up: removing asks more than draining. An ordered topic waits for
+// groups that are offline too: their members would read what is new before what is old (I4).
 func (s *State) counts(p *Part, name string, g *GroupView, removing bool) bool {
 	policy := &s.Spec.Policy
 	switch {
 	case slices.Contains(policy.Ignore, name), p.broadcasts(name, g):
 		return false
-	case !g.Online && policy.Offline == OfflineCheckpoint && !removing:
+	case !g.Online && policy.Offline == OfflineCheckpoint && !removing && !p.Ordered:
 		return false
 	}
 	return true
@@ -178,7 +179,7 @@ func (s *State) unread(p *Part, ob *Observation, broker string, from int32, ends
 	for _, name := range p.Groups {
 		g := ob.Groups[p.Topic][name]
 		if !s.counts(p, name, &g, removing) {
-			if removing && p.broadcasts(name, &g) && !slices.Contains(s.Spec.Policy.Ignore, name) && left(queues, from, ends, nil) > 0 {
+			if removing && !s.Phase.Back() && p.broadcasts(name, &g) && !slices.Contains(s.Spec.Policy.Ignore, name) && left(queues, from, ends, nil) > 0 {
 				out = append(out, Gate{Group: name, Topic: p.Topic, Broker: broker, What: "kept by broadcast clients", Count: left(queues, from, ends, nil)})
 			}
 			continue

@@ -44,6 +44,9 @@ type Mode struct {
 	Share int32  `json:"share,omitempty"` // clients that share a queue when they pop
 }
 
+// ModePop is the mode of a group that pops.
+const ModePop = "POP"
+
 // TopicView is a topic on a broker.
 type TopicView struct {
 	Config Topic

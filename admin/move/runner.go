@@ -181,8 +181,8 @@ func (s *State) apply(e *Entry) {
 			s.Rollback = true
 		}
 		s.Accept()
-	case Finish:
-		s.Spec.Policy.Remove = true
+	case Finish: // what was left pending would go with the source
+		s.Spec.Policy.Remove, s.Spec.Policy.LeavePending = true, false
 	case Ignore:
 		s.Spec.Policy.Ignore = append(s.Spec.Policy.Ignore, e.Argument)
 	}

@@ -18,7 +18,7 @@ func seeds(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("MQX_MOVE_SEEDS")
 	if text == "" {
-		return 120 / slowdown
+		return 80 / slowdown
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
@@ -34,6 +34,7 @@ type scenario struct {
 	// broadcast: a group keeps its offsets itself and begins a queue that it has not seen at its
 	// end. The source is kept then: the run ends at SETTLED.
 	broadcast bool
+	leave     bool  // what is held back stays on the source, which is kept until somebody finishes
 	rollback  Phase // the phase at which somebody asks for the way back, "" for none
 }
 
@@ -45,7 +46,7 @@ func TestSimulation(t *testing.T) {
 	t.Parallel()
 	var all []scenario
 	for _, kind := range []Kind{Migrate, Drain, Resize, Retire, Rebalance} {
-		all = append(all, scenario{kind: kind})
+		all = append(all, scenario{kind: kind}, scenario{kind: kind, leave: true})
 	}
 	all = append(all, scenario{kind: Migrate, ordered: true}, scenario{kind: Migrate, broadcast: true}, scenario{kind: Resize, broadcast: true})
 	for _, p := range []Phase{Planned, Checked, Created, Visible, Sealed, Draining} {
@@ -56,10 +57,10 @@ func TestSimulation(t *testing.T) {
 	}
 	n := seeds(t)
 	for _, s := range all {
-		t.Run(fmt.Sprintf("%s ordered=%v broadcast=%v back=%s", s.kind, s.ordered, s.broadcast, s.rollback), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s ordered=%v broadcast=%v leave=%v back=%s", s.kind, s.ordered, s.broadcast, s.leave, s.rollback), func(t *testing.T) {
 			t.Parallel()
 			runs := n
-			if s.rollback != "" {
+			if s.rollback != "" || s.leave {
 				runs = n / 4
 			}
 			ends := map[Phase]int{}
@@ -161,7 +162,10 @@ func (g *simGroup) broadcastFrom(brokers []string) {
 const simInterval = 5 * time.Second
 
 func (w *world) ask(s scenario) *Ask {
-	a := &Ask{ID: "p", Kind: s.kind, Topic: simTopicName, Sources: []string{"a"}, Policy: Policy{RouteInterval: simInterval, Remove: !s.broadcast}}
+	a := &Ask{ID: "p", Kind: s.kind, Topic: simTopicName, Sources: []string{"a"}, Policy: Policy{RouteInterval: simInterval, Remove: !s.broadcast && !s.leave, LeavePending: s.leave}}
+	if w.rnd.IntN(4) == 0 {
+		a.Policy.Offline = OfflineCheckpoint
+	}
 	switch s.kind {
 	case Rebalance: // two sources at once
 		a.Cluster, a.Moves = "c", []Move{{simTopicName, "a", "d"}, {simTopicName, "b", "e"}}
@@ -302,7 +306,10 @@ func (r *simRun) drive() Phase {
 		if d.Halt && r.s.broadcast && st.Phase == Settled && !st.Paused {
 			return Settled
 		}
-		if d.Halt {
+		switch {
+		case d.Halt && st.Phase == Settled && !st.Paused: // what was left pending is waited for then
+			r.request(Finish)
+		case d.Halt:
 			r.request(Resume)
 		}
 		if r.s.kind == Retire && st.Phase == Removed {
