@@ -49,7 +49,7 @@ func (l *looker) leftovers(ctx context.Context, b Broker, v *move.BrokerView, of
 	if err != nil {
 		return fmt.Errorf("cannot count half messages: %w", err)
 	}
-	timer, err := l.c.timersFor(ctx, b)
+	timer, err := l.c.timersFor(ctx, b, given, &budget)
 	if err != nil {
 		return fmt.Errorf("cannot count timer messages: %w", err)
 	}
@@ -274,8 +274,57 @@ func (c *Client) halvesFor(ctx context.Context, b Broker, offsets *offsetTable, 
 	return out, nil
 }
 
-// timersFor counts timer messages by topic. A broker without a timer has none.
-func (c *Client) timersFor(ctx context.Context, b Broker) (map[string]int64, error) {
+// timersFor counts timer messages for queues that are given up. A broker without a timer has none.
+func (c *Client) timersFor(ctx context.Context, b Broker, given map[string]int32, budget *int) (map[string]int64, error) {
+	waiting, err := c.timerCounts(ctx, b)
+	if err != nil || waiting == nil {
+		return nil, err
+	}
+	info, err := c.RuntimeInfo(ctx, b.Addr)
+	if err != nil {
+		return nil, err
+	}
+	behind, err := strconv.ParseInt(info["timerOffsetBehind"], 10, 64)
+	if err != nil {
+		return nil, fmt.Errorf("the broker does not tell how far its timer is: %w", err)
+	}
+	out := map[string]int64{}
+	some := false // of a topic that keeps queues: the counts are of the whole topic
+	for topic, from := range given {
+		if from == 0 {
+			out[topic] = waiting[topic]
+		}
+		some = some || from > 0 && waiting[topic] > 0
+	}
+	if behind <= 0 && !some {
+		return out, nil
+	}
+	ranges, err := c.rangesOn(ctx, b, message.TopicTimer)
+	if err != nil || len(ranges) == 0 {
+		return out, err
+	}
+	passed, err := c.timerPassed(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	r := ranges[0]
+	counted := max(r.Min, r.Max-behind) // up to there they are in the counts
+	start := counted
+	if some {
+		start = r.Min
+	}
+	return out, c.eachIn(ctx, b, message.TopicTimer, 0, start, r.Max, budget, func(m *message.Received) bool {
+		topic, ok := isFor(m, given)
+		due, err := strconv.ParseInt(m.Property(message.PropTimerOutMs), 10, 64)
+		if ok && m.Property(message.PropTimerDelUniqKey) == "" && (err != nil || due >= passed) && (given[topic] > 0 || m.QueueOffset >= counted) {
+			out[topic]++
+		}
+		return true
+	})
+}
+
+// timerCounts are the timer messages that a broker has taken up, by topic; nil where it has no timer.
+func (c *Client) timerCounts(ctx context.Context, b Broker) (map[string]int64, error) {
 	resp, err := c.ask(ctx, b.Addr, remoting.NewRequest(remoting.ReqGetTimerMetrics, nil))
 	var re *remoting.ResponseError
 	if errors.As(err, &re) { // it is switched off, or older than timer messages

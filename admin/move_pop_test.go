@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -71,6 +72,45 @@ func TestPoppedIsInFlight(t *testing.T) {
 		if n := g.InFlight["a"]; n != tt.want {
 			t.Errorf("from queue %d on %d messages are in flight, not %d", tt.from, n, tt.want)
 		}
+	}
+}
+
+// What a broker holds back for queues that go is counted: delayed and timer messages, also while the timer has
+// not taken them up, and those of other queues are not.
+func TestHeldBack(t *testing.T) {
+	ns := startNameServer(t)
+	startBroker(t, ns, "a")
+	startBroker(t, ns, "d")
+	c := newClient(t, ns)
+	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
+	for name, value := range map[string]string{message.PropDelay: "9", message.PropTimerDelaySec: "600"} {
+		m := &message.Message{Topic: "T", Body: []byte("x")}
+		m.SetProperty(name, value)
+		sendOne(t, ns, m, client.SendOptions{Broker: "a", QueueID: 2, HasQueue: true})
+	}
+	plan, err := c.PlanMove(t.Context(), moveAsk("T", "d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := plan.State
+	st.Phase = move.Draining
+	for _, tt := range []struct {
+		from int32
+		want move.Pending
+	}{{0, move.Pending{Delayed: 1, Timer: 1}}, {2, move.Pending{Delayed: 1, Timer: 1}}, {3, move.Pending{}}} {
+		st.Parts[0].From = tt.from
+		var got move.Pending
+		eventually(t, fmt.Sprintf("what is held back from queue %d on: %+v", tt.from, tt.want), func() bool {
+			ob, err := c.LookMove(t.Context(), st)
+			if err != nil || len(ob.Failed) > 0 {
+				t.Fatal(ob, err)
+			}
+			got = ob.Brokers["a"].Pending["T"]
+			return got == tt.want
+		})
+	}
+	if plan, err = c.PlanMove(t.Context(), moveAsk("T", "d")); err != nil || len(plan.Drain) != 2 {
+		t.Errorf("the plan tells of %+v, %v", plan.Drain, err)
 	}
 }
 

@@ -74,7 +74,9 @@ func (c *Client) PlanMove(ctx context.Context, a move.Ask) (*MovePlan, error) {
 	p := &MovePlan{State: st, Seen: seen}
 	p.Problems, p.Notes = st.Problems(seen)
 	p.Commands = move.Foresee(st, seen)
-	p.Drain = c.drainTimes(ctx, st, seen)
+	if p.Drain, err = c.drainTimes(ctx, st, seen); err != nil {
+		p.Notes = append(p.Notes, fmt.Sprintf("what is held back and popped is not known: %v", err))
+	}
 	return p, nil
 }
 
@@ -201,9 +203,17 @@ func moveID(a *move.Ask, host string, now time.Time) (string, error) {
 }
 
 // drainTimes is what groups have to read, at the rate at which they read now.
-func (c *Client) drainTimes(ctx context.Context, st *move.State, seen *move.Observation) (out []MoveGroup) {
+func (c *Client) drainTimes(ctx context.Context, st *move.State, seen *move.Observation) (out []MoveGroup, err error) {
 	at := st.Clone()
 	at.Phase = move.Draining
+	held, err := c.LookMove(ctx, &at) // with what is held back and popped
+	switch {
+	case err != nil:
+	case len(held.Failed) > 0:
+		err = errors.New(strings.Join(held.Failed, "; "))
+	default:
+		seen = held
+	}
 	for i := range at.Parts {
 		p := &at.Parts[i]
 		for _, q := range seen.Brokers[p.Source].Topics[p.Topic].Queues {
@@ -217,7 +227,7 @@ func (c *Client) drainTimes(ctx context.Context, st *move.State, seen *move.Obse
 		}
 		out = append(out, m)
 	}
-	return out
+	return out, err
 }
 
 // maxLeft bounds a time that is told; what takes longer never ends.

@@ -330,6 +330,10 @@ func (a *app) tellPlan(p *admin.MovePlan) {
 		if g.Left != nil {
 			left = fmt.Sprintf("%s at %.0f messages a second", g.Left.Round(time.Second), *g.Rate)
 		}
+		if g.Group == "" || g.What != "unread" {
+			a.note("to drain: %s", move.Gate{Group: g.Group, Topic: g.Topic, Broker: g.Broker, What: g.What, Count: g.Remaining})
+			continue
+		}
 		a.note("to drain: group %s has %s of topic %s on %s, %s", g.Group, counted(g.Remaining, "message"), g.Topic, g.Broker, left)
 	}
 }
