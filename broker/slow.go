@@ -53,8 +53,11 @@ func stagesOf(p *store.Put, taken, ready time.Time) server.Stages {
 		held = at
 	}
 	s.Locked, s.Appended = held.Sub(from), p.Appended.Sub(held)
-	if p.WaitFlush {
-		s.Flushed = max(0, ready.Sub(p.Appended))
+	if !p.Flushed.IsZero() {
+		s.Flushed = max(0, p.Flushed.Sub(p.Appended))
+	}
+	if !p.Copied.IsZero() {
+		s.Replicated = max(0, p.Copied.Sub(p.Appended))
 	}
 	return s
 }

@@ -71,12 +71,12 @@ func runNameserver(a *app, c *cobra.Command, o *serverFlags) error {
 	if err := cfg.Locate(cfg.Validate()); err != nil {
 		return configFailure(err)
 	}
-	log, _, closeLog, err := o.log.open(c.Context(), a)
+	log, level, closeLog, err := o.log.open(c.Context(), a)
 	if err != nil {
 		return err
 	}
 	defer closeLog()
-	cfg.Logger = log
+	cfg.Logger, cfg.LogLevel = log, level
 	if err := cfg.LoadDefaultTLS(); err != nil {
 		return configFailure(err)
 	}

@@ -26,6 +26,8 @@ type Config struct {
 	Clock  clock.Clock
 	FS     vfs.FS
 	Logger *slog.Logger
+	// LogLevel is what the key logLevel sets; nil: that key has no effect.
+	LogLevel *slog.LevelVar
 	// Source is the file the configuration was read from, "" without one.
 	// UPDATE_NAMESRV_CONFIG writes changed keys there.
 	Source string
@@ -34,6 +36,7 @@ type Config struct {
 
 	Service
 	Network
+	Logging
 	TLS TLS
 
 	loaded props.Loaded
@@ -112,6 +115,14 @@ type Network struct {
 	ShutdownWait time.Duration `conf:"shutdownWaitTimeSeconds,s"`
 }
 
+// Logging is what the name server says of itself, and when; both keys are of mqx.
+type Logging struct {
+	// SlowMillis is from how many ms on a request is logged with its stages; 0: none is.
+	SlowMillis int64 `conf:"slowRequestMillis"`
+	// Level is DEBUG, INFO, WARN or ERROR where it was set; "": as whoever starts the server decides.
+	Level string `conf:"logLevel"`
+}
+
 // TLS are the keys of Apache's tls.properties; they are taken from namesrv.conf or
 // from the file that tls.config.file names.
 type TLS struct {
@@ -149,7 +160,8 @@ func DefaultConfig() Config {
 			BindAddress: "0.0.0.0", ListenPort: 9876, IdleTimeout: 120 * time.Second,
 			SerializeType: "JSON", ShutdownWait: 30 * time.Second,
 		},
-		TLS: TLS{Mode: "permissive", TestMode: true, NeedClientAuth: "none"},
+		Logging: Logging{SlowMillis: 1000},
+		TLS:     TLS{Mode: "permissive", TestMode: true, NeedClientAuth: "none"},
 	}
 }
 
@@ -177,6 +189,7 @@ func (c *Config) Validate() error {
 		{"serverSocketRcvBufSize", int64(c.ReceiveBuffer), 0},
 		{"writeBufferHighWaterMark", c.OutboundSoft, 0},
 		{"shutdownWaitTimeSeconds", int64(c.ShutdownWait.Seconds()), 0},
+		{"slowRequestMillis", c.SlowMillis, 0},
 	} {
 		if f.v < f.least {
 			bad(f.key, "must be at least %d, got %d", f.least, f.v)
@@ -187,6 +200,9 @@ func (c *Config) Validate() error {
 	}
 	if c.KVConfigPath == "" {
 		bad("kvConfigPath", "must not be empty")
+	}
+	if c.Level != "" && new(slog.LevelVar).UnmarshalText([]byte(c.Level)) != nil {
+		bad("logLevel", "must be DEBUG, INFO, WARN or ERROR, got %q", c.Level)
 	}
 	if _, err := c.serialize(); err != nil {
 		errs = append(errs, err)

@@ -301,7 +301,7 @@ func configKeys(t *testing.T, text []byte) map[string]string {
 		}
 		delete(m, key)
 	}
-	for _, ours := range []string{"maxConnections", "maxConnectionsPerIp", "rocketmq.serialize.type"} {
+	for _, ours := range []string{"maxConnections", "maxConnectionsPerIp", "rocketmq.serialize.type", "slowRequestMillis", "logLevel"} {
 		delete(m, ours)
 	}
 	return m

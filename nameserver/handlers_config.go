@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"mqx/internal/props"
 	"mqx/internal/vfs"
@@ -83,7 +84,7 @@ func (s *Server) getConfig(*server.Request) (*remoting.Command, error) {
 var liveKeys = []string{
 	"orderMessageEnable", "returnOrderTopicConfigToBroker", "scanNotActiveBrokerInterval", "supportActingMaster",
 	"enableAllTopicList", "enableTopicList", "notifyMinBrokerIdChanged", "needWaitForService", "waitSecondsForService",
-	"deleteTopicWithBrokerRegistration",
+	"deleteTopicWithBrokerRegistration", "slowRequestMillis", "logLevel",
 }
 
 // updateConfig changes settings: all of the request or none. The answer's remark says
@@ -113,8 +114,17 @@ func (s *Server) updateConfig(r *server.Request) (*remoting.Command, error) {
 	s.cfg.Store(next)
 	s.cache.clear()
 	s.mu.Unlock()
+	s.logAs(next)
 	s.log.Info("configuration changed", "active_now", now, "after_restart", later, "path", path)
 	return &remoting.Command{Remark: changedRemark(now, later, path)}, nil
+}
+
+// logAs puts what a configuration says of the log in force.
+func (s *Server) logAs(c *Config) {
+	s.slow.SetAfter(time.Duration(c.SlowMillis) * time.Millisecond)
+	if c.LogLevel != nil && c.Level != "" {
+		_ = c.LogLevel.UnmarshalText([]byte(c.Level)) // it has been checked
+	}
 }
 
 func changedRemark(now, later []string, path string) string {

@@ -36,6 +36,7 @@ type Server struct {
 	notices chan *minIDNotice
 	classes classes
 	rpc     server.RPCTimes
+	slow    *server.Slow
 
 	// Lock order: mu -> cache.mu (docs/locks.txt).
 	mu struct {
@@ -94,13 +95,15 @@ func New(cfg Config) (*Server, error) {
 		},
 	}
 	s.cfg.Store(&cfg)
+	s.slow = server.NewSlow(cfg.Logger, 0)
+	s.logAs(&cfg)
 	s.mu.table = newTable(s.cache.drop)
 	sc, err := cfg.serverConfig()
 	if err != nil {
 		return nil, err
 	}
 	sc.OnClose = s.onClose
-	sc.Times = &s.rpc
+	sc.Times, sc.Slow = &s.rpc, s.slow
 	if s.net, err = server.New(sc, s.newMux()); err != nil {
 		return nil, err
 	}

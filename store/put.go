@@ -41,6 +41,9 @@ type Put struct {
 	// Began and Appended are when the append that it was part of began and had ended: the times
 	// of its lock are between the two. Set before Done; zero for one that was refused.
 	Began, Appended time.Time
+	// Flushed and Copied are when the flush and the replicas that it waited for had ended, well or not; zero: it did not
+	// wait for that. Both run at a time, from Appended on.
+	Flushed, Copied time.Time
 	// User is the caller's.
 	User any
 
@@ -70,7 +73,9 @@ type putWork struct {
 
 	left     atomic.Int32 // what the waiting puts wait for: the flush, the slaves
 	flushErr error
-	uncopied bool
+	// flushedAt and copiedAt are when the flush and the replicas that puts waited for had ended.
+	flushedAt, copiedAt time.Time
+	uncopied            bool
 }
 
 // maxKeptBuffer bounds the encode buffer that is kept for the next PutBatch.
@@ -350,7 +355,7 @@ func (w *putWork) finish() {
 		w.free()
 		return
 	}
-	w.flushErr, w.uncopied = nil, false
+	w.flushErr, w.uncopied, w.flushedAt, w.copiedAt = nil, false, time.Time{}, time.Time{}
 	if sync && copied {
 		w.left.Store(2)
 	} else {
@@ -381,13 +386,13 @@ func (p *Put) take(a *commitlog.Append) {
 
 // onFlushed notes the end of the flush that puts have waited for.
 func (w *putWork) onFlushed(err error) {
-	w.flushErr = err
+	w.flushErr, w.flushedAt = err, time.Now()
 	w.complete()
 }
 
 // onCopied notes that slaves have what puts have waited for, or that they had it not in time.
 func (w *putWork) onCopied(ok bool) {
-	w.uncopied = !ok
+	w.uncopied, w.copiedAt = !ok, time.Now()
 	w.complete()
 }
 
@@ -397,6 +402,7 @@ func (w *putWork) complete() {
 		return
 	}
 	for _, p := range w.waiting {
+		p.Flushed, p.Copied = w.flushedAt, w.copiedAt
 		switch {
 		case w.uncopied:
 			p.fail(FlushSlaveTimeout, errNoCopies)

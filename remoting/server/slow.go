@@ -38,7 +38,7 @@ type Stages struct {
 	Locked     time.Duration // until the log was its own
 	Appended   time.Duration // writing to the log
 	Flushed    time.Duration // until it was durable, where it waited for that
-	Replicated time.Duration // until replicas had it, where it waited for that
+	Replicated time.Duration // until replicas had it, where it waited for that; both begin with the end of the append
 	// Ready is when the answer was ready to be written; what comes after it is the answering.
 	Ready time.Time
 }
