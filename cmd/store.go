@@ -159,7 +159,7 @@ func storeFailure(dir string, err error) error {
 	case errors.Is(err, syscall.EIO):
 		return failf(ExitFailed, "%w", err).because("the disk cannot read or write it").try("mqx store repair %s --copy-to a directory on another disk", dir)
 	case errors.Is(err, syscall.EROFS):
-		return failf(ExitDenied, "%w", err).because("it lies on a file system that is mounted read-only").try("mount it for writing, or mqx store repair %s --copy-to a directory elsewhere", dir)
+		return failf(ExitDenied, "%w", err).because("it lies on a file system that is mounted read-only").try("mount it for writing, or take a directory elsewhere (--copy-to of mqx store repair)")
 	case errors.Is(err, fs.ErrPermission):
 		return failf(ExitDenied, "%w", err).because("this user may not read it").try("the user that the broker runs as, for example with sudo -u")
 	}

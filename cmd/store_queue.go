@@ -96,7 +96,7 @@ func runStoreQueue(a *app, c *cobra.Command, o *storeQueueOptions, args []string
 	}
 	id, err := strconv.ParseInt(args[2], 10, 32)
 	if err != nil || id < 0 {
-		return usagef("cannot read queue %q: a number", args[2]).try("%s %s %s 0", c.CommandPath(), args[0], args[1])
+		return usagef("cannot read queue %q: a number from 0 to %d", args[2], math.MaxInt32).try("%s %s %s 0", c.CommandPath(), args[0], args[1])
 	}
 	return a.storeRows(c, &o.store, args[0], &o.output, storeOutput{schema: storeUnitSchema, stream: true}, func(ctx context.Context, d *inspect.Dir, w *render.Writer) error {
 		keys, err := d.Queues()

@@ -92,6 +92,9 @@ func storePosition(text string, none client.Position, now time.Time) (client.Pos
 	return parsePosition(text, now)
 }
 
+// maxSaid is how much of a condition is said again.
+const maxSaid = 200
+
 // said is the conditions, as they were understood.
 func (s *selectFlags) said() string {
 	var b strings.Builder
@@ -104,7 +107,11 @@ func (s *selectFlags) said() string {
 		{"where", s.where},
 	} {
 		if x.value != "" {
-			fmt.Fprintf(&b, ", %s %s", x.name, x.value)
+			v := []rune(x.value)
+			if len(v) > maxSaid {
+				v = append(v[:maxSaid:maxSaid], '…')
+			}
+			fmt.Fprintf(&b, ", %s %s", x.name, string(v))
 		}
 	}
 	return b.String()
