@@ -230,6 +230,11 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	if err := l.report(report); err != nil {
 		return err
 	}
+	if l.same.Load() { // there is nothing to compare: masters count a slave from its second report on
+		if err := l.report(report); err != nil {
+			return err
+		}
+	}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -57,6 +57,7 @@ type groupConn struct {
 	markAt  time.Time // of mark
 	caught  time.Time // it has all that the master had then; zero: not known
 	entered bool      // it is in sync, as far as what was acknowledged goes
+	sure    bool      // it has reported since it came: only then it has compared its log with the master's
 }
 
 // Peer is who a connection belongs to.
@@ -126,7 +127,8 @@ func (g *Group) SetRules(r Rules, epoch int64, now time.Time) {
 // Appended tells how far the master's log goes. Every event that is told with an end beyond it implies it.
 func (g *Group) Appended(end int64) { g.end = max(g.end, end) }
 
-// Join tells of a new connection of a slave that has the log up to start.
+// Join tells of a new connection of a slave that says to have the log up to start. It is a copy from its next report on: its
+// log may have parted from the master's, and it finds out by what it is sent.
 func (g *Group) Join(conn int64, who Peer, start int64, now time.Time) {
 	c := &groupConn{conn: conn, who: who, end: min(start, g.end), at: now, mark: g.end, markAt: now}
 	i, _ := slices.BinarySearchFunc(g.conns, conn, func(c *groupConn, n int64) int { return cmp.Compare(c.conn, n) })
@@ -149,7 +151,7 @@ func (g *Group) Report(conn, end int64, now time.Time) error {
 	case end < c.end:
 		return fmt.Errorf("the slave %s reports a log up to %d, after %d", c.name(), end, c.end)
 	}
-	c.end, c.at = end, now
+	c.end, c.at, c.sure = end, now, true
 	g.catch(c, now)
 	g.settle(now)
 	return nil
@@ -157,6 +159,9 @@ func (g *Group) Report(conn, end int64, now time.Time) error {
 
 // catch notes when a slave had all that there was.
 func (g *Group) catch(c *groupConn, now time.Time) {
+	if !c.sure {
+		return
+	}
 	if c.end >= c.mark {
 		c.caught, c.mark, c.markAt = c.markAt, g.end, now
 	}
@@ -354,7 +359,7 @@ func (g *Group) count(now time.Time) {
 func (g *Group) replica(c *groupConn) {
 	known := c.who.ID != ""
 	hidden := !known && slices.ContainsFunc(g.conns, func(o *groupConn) bool { return o.who.ID != "" && o.who.Host == c.who.Host })
-	counted := !c.who.Async && !hidden && (c.who.Flushed || !g.rules.Flushed)
+	counted := c.sure && !c.who.Async && !hidden && (c.who.Flushed || !g.rules.Flushed)
 	i := slices.IndexFunc(g.all, func(r Replica) bool { return r.ID == c.name() && r.Known == known })
 	if i < 0 {
 		i = len(g.all)

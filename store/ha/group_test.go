@@ -188,6 +188,7 @@ func TestGroupAlone(t *testing.T) {
 		t.Fatalf("after five seconds: %+v", d)
 	}
 	x.g.Join(1, Peer{Host: "h"}, 500, x.now)
+	x.report(1, 500)
 	x.g.Recorded(d, x.now) // of what is no more
 	d = x.want()
 	if len(d.Record) != 0 || d.Record == nil || x.g.Status().Degraded {
@@ -218,10 +219,15 @@ func TestGroupSync(t *testing.T) {
 		t.Fatal("a put was let in without a slave")
 	}
 	x.g.Join(1, Peer{ID: "1"}, 100, x.now)
+	if err := x.g.Admit(); err == nil {
+		t.Fatal("a put was let in before the slave has compared its log") // its first report says where to begin
+	}
+	x.report(1, 100)
 	if err := x.g.Admit(); err != nil {
 		t.Fatal(err)
 	}
 	x.g.Join(2, Peer{ID: "2"}, 100, x.now)
+	x.report(2, 100)
 	x.wait("a", 200)
 	x.report(1, 200)
 	x.want()
@@ -256,6 +262,7 @@ func TestGroupSync(t *testing.T) {
 func TestGroupAuto(t *testing.T) {
 	x := newGroupTest(t, Rules{Level: LevelQuorum, Copies: 2, Least: 1, Auto: true}, 0)
 	x.g.Join(1, Peer{ID: "1"}, 0, x.now)
+	x.report(1, 0)
 	d := x.want()
 	if len(d.Record) != 1 {
 		t.Fatalf("%+v", d)
@@ -270,6 +277,7 @@ func TestGroupAuto(t *testing.T) {
 	x.report(1, 20)
 	x.want("btrue")
 	x.g.Join(2, Peer{ID: "2"}, 20, x.now)
+	x.report(2, 20)
 	if d = x.want(); len(d.Record) != 1 || d.Record[0].Open() {
 		t.Fatalf("two in sync: %+v", d.Record)
 	}
