@@ -58,6 +58,9 @@ type FollowerConfig struct {
 	// Hello, if set, tells the master who has opened the connection from the address local, and returns whether the master
 	// wants to be told what is durable. A master that does not know the question gets on without. It must end by itself.
 	Hello func(ctx context.Context, local string) (flushed bool)
+	// Followed, if set, is called on each connection once the log is known to be a beginning of the master's, before the slave
+	// counts as a copy. An error ends the connection.
+	Followed func() error
 	// Dial opens a connection to a master; nil dials TCP.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// Heartbeat is the time between reports of an idle slave (5 s), Silence that after which a master is given up (20 s),
@@ -226,9 +229,13 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	if end > 0 {
 		l.at = report
 	}
-	l.same.Store(report >= end)
 	if err := l.report(report); err != nil {
 		return err
+	}
+	if report >= end {
+		if err := l.found(); err != nil {
+			return err
+		}
 	}
 	if l.same.Load() { // there is nothing to compare: masters count a slave from its second report on
 		if err := l.report(report); err != nil {
@@ -398,9 +405,20 @@ func (l *link) compare(off int64, b []byte) (int, error) {
 		return 0, &PartedError{End: l.own, Err: fmt.Errorf("its last record has other bytes at %d", off+int64(i))}
 	}
 	if off+int64(n) == l.own {
-		l.same.Store(true)
+		return n, l.found()
 	}
 	return n, nil
+}
+
+// found notes that the log is a beginning of the master's.
+func (l *link) found() error {
+	if f := l.f.cfg.Followed; f != nil {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	l.same.Store(true)
+	return nil
 }
 
 // firstDifference is the first place where two slices of the same length differ, -1 where they do not.

@@ -37,12 +37,26 @@ type simNode struct {
 	// What is durable of its role, beside the store.
 	master  bool
 	epoch   int64
-	pending int64 // the log is cut to there before it follows; -1: not
+	epochs  []simEpoch // of the log, as far as it has one; Start ascends
+	pending int64      // the log is cut to there before it follows; -1: not
 	wipe    bool
 
 	losses []simLoss // of what was not durable
 	cuts   []simLoss // by the operator
 	floor  int64     // what is before it is durable
+}
+
+// simEpoch is where the log of a master with an epoch began to be its own.
+type simEpoch struct{ epoch, start int64 }
+
+// lastEpoch is the one of the newest bytes of a log that ends at end.
+func lastEpoch(epochs []simEpoch, end int64) (last int64) {
+	for _, e := range epochs {
+		if e.start < end {
+			last = e.epoch
+		}
+	}
+	return last
 }
 
 // simLoss is an event at which a node's log lost what was behind a position.
@@ -320,6 +334,7 @@ func (s simLog) ReadLog(b []byte, off int64) error {
 // follow makes the slave of a running process.
 func (n *simNode) follow(ctx context.Context) {
 	r, w := n.run, n.w
+	to := -1
 	fc := ha.FollowerConfig{
 		Log: simLog{r.store, n}, Logger: n.logger(), Parted: store.IsForeign, Heartbeat: simSilence / 4, Silence: simSilence, Retry: 100 * time.Millisecond,
 		Master: func() string {
@@ -332,8 +347,10 @@ func (n *simNode) follow(ctx context.Context) {
 			if r.off() {
 				return nil, errSimOff
 			}
-			return w.net.dial(ctx, n.id, int(addr[0]-'0'))
+			to = int(addr[0] - '0')
+			return w.net.dial(ctx, n.id, to)
 		},
+		Followed: func() error { return w.follows(n, to) },
 		Range: func(ctx context.Context) (low, high int64, ok bool, err error) {
 			if w.apache {
 				return 0, 0, false, nil

@@ -140,7 +140,11 @@ func (w *simWorld) restartLater(n *simNode) {
 func (w *simWorld) event() {
 	w.total.Events++
 	n := w.nodes[w.r.IntN(simNodes)]
-	switch w.r.IntN(14) {
+	if m := w.nodes[w.known(-1)]; m.run == nil && w.r.IntN(3) == 0 {
+		w.promote()
+		return
+	}
+	switch w.r.IntN(16) {
 	case 0, 1: // dies in the middle of some operation
 		if n.run != nil {
 			n.run.doom(1+w.r.IntN(60), w.r.IntN(2) == 0, w.r.Uint64())
@@ -175,6 +179,12 @@ func (w *simWorld) event() {
 		n.disk.SetCapacity(1 + int64(w.r.IntN(300<<10)))
 	case 13:
 		w.operate()
+	case 14, 15:
+		if m := w.nodes[w.known(-1)]; m.run == nil {
+			w.promote()
+		} else if w.r.IntN(3) == 0 {
+			w.change()
+		}
 	}
 	w.reap()
 }
@@ -193,8 +203,12 @@ func (w *simWorld) comeBack() {
 	}
 }
 
-// begin starts a node; a master must have what it had.
+// begin starts a node; a master must have what it had. A master that has been replaced is a slave from then on: it finds that
+// out before it serves, and the operator demotes it.
 func (w *simWorld) begin(n *simNode, doom int) bool {
+	if n.master && n.epoch < w.epoch {
+		n.master = false
+	}
 	ok := n.start(doom)
 	if !ok {
 		w.total.InRecovery++
@@ -203,7 +217,7 @@ func (w *simWorld) begin(n *simNode, doom int) bool {
 	if n.master {
 		only := [simNodes]bool{}
 		only[n.id] = true
-		w.authority(n, only)
+		w.takeOver(n, only)
 		w.setMaster(n.id)
 	}
 	return true
@@ -226,6 +240,108 @@ func (w *simWorld) operate() {
 		}
 	}
 }
+
+// promote makes a slave the master, whose master is down: the one of those that run whose log is the newest. It does nothing
+// where the operator cannot reach both slaves, most of the time.
+func (w *simWorld) promote() {
+	var best *simNode
+	var candidates [simNodes]bool
+	up := 0
+	key := func(n *simNode) (epoch, end int64) {
+		end = n.run.store.LogEnd()
+		if os.Getenv("MQX_HASIM_LONGEST") != "" {
+			return 0, end
+		}
+		return lastEpoch(w.epochsOf(n), end), end
+	}
+	for _, n := range w.nodes {
+		if n.run == nil || n.run.follower == nil || n.run.off() {
+			continue
+		}
+		candidates[n.id] = true
+		up++
+		if best == nil {
+			best = n
+			continue
+		}
+		be, bn := key(best)
+		if e, end := key(n); e > be || e == be && end > bn {
+			best = n
+		}
+	}
+	if up == 0 || up < simNodes-1 && w.r.IntN(4) > 0 {
+		return
+	}
+	w.total.Promotions++
+	w.logger.Info("promote", "node", best.id, "of", candidates)
+	w.crown(best, candidates)
+}
+
+// crown makes a node the master, with an epoch above all others.
+func (w *simWorld) crown(n *simNode, candidates [simNodes]bool) {
+	n.end()
+	w.epoch++
+	n.master, n.epoch = true, w.epoch
+	w.setMaster(n.id)
+	if !n.start(0) {
+		return
+	}
+	w.takeOver(n, candidates)
+}
+
+// takeOver is the start of a master: it must have what its group must not lose.
+func (w *simWorld) takeOver(n *simNode, candidates [simNodes]bool) {
+	end := n.run.began
+	if e := w.epochsOf(n); len(e) == 0 || e[len(e)-1].epoch < n.epoch {
+		w.setEpochs(n, append(cutEpochs(e, end), simEpoch{n.epoch, end}))
+	}
+	w.authority(n, candidates)
+}
+
+// cutEpochs leaves those out that a log which ends at end has nothing of.
+func cutEpochs(all []simEpoch, end int64) (kept []simEpoch) {
+	for _, e := range all {
+		if e.start < end {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// change makes a slave the master in place of one that runs, as mqx admin ha promote does: nothing may be lost.
+func (w *simWorld) change() {
+	old := w.nodes[w.known(-1)]
+	n := w.nodes[w.r.IntN(simNodes)]
+	if n == old || n.run == nil || n.run.follower == nil || old.run.store == nil || n.run.follower.State().Phase != ha.PhaseFollowing {
+		return
+	}
+	old.run.store.Fence(errSimFenced)
+	end := old.run.store.LogEnd()
+	for range 30 {
+		w.pause(100 * time.Millisecond)
+		if old.run == nil || n.run == nil {
+			return
+		}
+		if n.run.store.LogEnd() >= end {
+			break
+		}
+	}
+	if n.run.store.LogEnd() < end || n.run.follower.State().Phase != ha.PhaseFollowing {
+		old.run.store.Fence(nil)
+		return
+	}
+	w.total.Switches++
+	w.logger.Info("change", "from", old.id, "to", n.id)
+	var all [simNodes]bool
+	all[old.id], all[n.id] = true, true
+	w.crown(n, all)
+	if old.run != nil {
+		old.end()
+		w.begin(old, 0)
+	}
+}
+
+var errSimFenced = errors.New("the group gets another master")
 
 // resync cuts the log of a slave to what its master has of it, as mqx admin ha resync does.
 func (w *simWorld) resync(n *simNode) {
@@ -261,6 +377,7 @@ func (w *simWorld) resync(n *simNode) {
 	w.logger.Info("resync", "node", n.id, "to", at, "end", n.run.store.LogEnd(), "wipe", n.wipe)
 	n.cuts = append(n.cuts, simLoss{time.Now(), at})
 	n.end()
+	w.setEpochs(n, cutEpochs(w.epochsOf(n), at))
 	w.begin(n, 0)
 }
 

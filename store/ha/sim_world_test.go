@@ -32,8 +32,9 @@ type simWorld struct {
 	nodes  [simNodes]*simNode
 	rules  ha.Rules
 	flush  string
-	apache bool // slaves cannot ask for the range of the master's log
-	hello  bool // slaves tell who they are
+	apache bool  // slaves cannot ask for the range of the master's log
+	hello  bool  // slaves tell who they are
+	epoch  int64 // of the newest promotion
 	died   chan struct{}
 	quit   chan struct{}
 	total  simTotals
@@ -237,6 +238,30 @@ func (w *simWorld) recorded(by *simRun, k *simKept) bool {
 		}
 	}
 	return false
+}
+
+// follows notes that the log of a slave is a beginning of a master's: their epochs are the same.
+func (w *simWorld) follows(n *simNode, master int) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mu.serving[master] == nil || w.mu.master != master {
+		return errSimOff
+	}
+	n.epochs = slices.Clone(w.nodes[master].epochs)
+	return nil
+}
+
+// epochsOf are the epochs of a node's log.
+func (w *simWorld) epochsOf(n *simNode) []simEpoch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(n.epochs)
+}
+
+func (w *simWorld) setEpochs(n *simNode, e []simEpoch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.epochs = e
 }
 
 var simTopics = []string{"Orders", "Payments"}
@@ -452,6 +477,7 @@ func newSimWorld(t *testing.T, seed uint64, logger *slog.Logger) *simWorld {
 	for id := range simNodes {
 		w.nodes[id] = &simNode{w: w, id: id, disk: vfs.NewMem(), pending: -1}
 	}
-	w.nodes[0].master, w.nodes[0].epoch = true, 1
+	w.nodes[0].master, w.nodes[0].epoch, w.nodes[0].epochs = true, 1, []simEpoch{{1, 0}}
+	w.epoch = 1
 	return w
 }
