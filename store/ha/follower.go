@@ -340,6 +340,9 @@ func (l *link) receive(addr string) error {
 			return err
 		}
 		if n == 0 {
+			if !l.same.Load() && off == l.at && off < l.own { // it has sent all that it has
+				return &PartedError{Phase: PhaseAhead, End: l.own, Err: fmt.Errorf("that of the master ends at %d", off)}
+			}
 			continue
 		}
 		if err := l.take(r, off, n); err != nil {

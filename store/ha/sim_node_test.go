@@ -154,6 +154,13 @@ func (r *simRun) alive(f func()) {
 	}
 }
 
+// lost notes a loss.
+func (w *simWorld) lost(n *simNode, l simLoss) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.losses = append(n.losses, l)
+}
+
 func (n *simNode) config() store.Config {
 	cfg := store.DefaultConfig()
 	cfg.FS, cfg.RootDir, cfg.Location = n.disk, simRoot, time.UTC
@@ -426,6 +433,6 @@ func (n *simNode) reap() {
 	if r.mu.store != nil { // else it was lost before the store was open, which had made nothing more durable
 		n.floor = r.mu.from
 	}
-	n.losses = append(n.losses, simLoss{r.mu.at, n.floor})
+	n.w.lost(n, simLoss{r.mu.at, n.floor})
 	n.disk.SetCapacity(0)
 }

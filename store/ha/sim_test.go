@@ -230,12 +230,13 @@ func (w *simWorld) operate() {
 			continue
 		}
 		st := n.run.follower.State()
-		behind := false // masters of Apache do not tell
+		out := false // masters of Apache do not tell
 		if st.Phase == ha.PhaseConnecting && w.apache {
-			low, _, err := w.ask(w.t.Context(), n.id)
-			behind = err == nil && n.run.store.LogEnd() > 0 && n.run.store.LogEnd() < low
+			low, high, err := w.ask(w.t.Context(), n.id)
+			end := n.run.store.LogEnd()
+			out = err == nil && end > 0 && (end < low || end > high)
 		}
-		if st.Phase.Stopped() || behind {
+		if st.Phase.Stopped() || out {
 			w.resync(n)
 		}
 	}

@@ -66,6 +66,7 @@ type simKept struct {
 	queue       storecheck.QueueKey
 	offset      int64
 	phys, end   int64
+	stored      int64 // ms
 	at          time.Time
 	by          int // the node that acknowledged it
 	holders     [simNodes]bool
@@ -152,10 +153,10 @@ func (w *simWorld) ask(ctx context.Context, node int) (low, high int64, err erro
 }
 
 // holders are the nodes that have the bytes of a record as the node by has them.
-func (w *simWorld) holders(by *simRun, phys, end int64) (out [simNodes]bool, flushed int) {
+func (w *simWorld) holders(by *simRun, phys, end int64) (out [simNodes]bool, flushed, gone int) {
 	mine := make([]byte, end-phys)
 	if err := by.store.ReadLog(mine, phys); err != nil {
-		return out, 0
+		return out, 0, 0
 	}
 	out[by.n.id] = true
 	for id := range simNodes {
@@ -169,9 +170,11 @@ func (w *simWorld) holders(by *simRun, phys, end int64) (out [simNodes]bool, flu
 			if r.store.LogFlushed() >= end {
 				flushed++
 			}
+		} else if r.store.LogMin() > phys { // it has had it, and its disk is full
+			gone++
 		}
 	}
-	return out, flushed
+	return out, flushed, gone
 }
 
 // copies are the slaves that must have what is acknowledged or shown.
@@ -185,9 +188,9 @@ func (w *simWorld) copies() int {
 // keep notes a message that must not be lost, and checks that it has the copies that the level promises, or that the time
 // of fewer is recorded.
 func (w *simWorld) keep(by *simRun, k *simKept, seen bool) {
-	var flushed int
+	var flushed, gone int
 	k.at, k.by = time.Now(), by.n.id
-	k.holders, flushed = w.holders(by, k.phys, k.end)
+	k.holders, flushed, gone = w.holders(by, k.phys, k.end)
 	if w.flush == store.SyncFlush && !seen && by.store.LogFlushed() < k.end {
 		w.errorf("message %d (%d to %d) is acknowledged by node %d, whose disk has the log up to %d", k.id, k.phys, k.end, by.n.id, by.store.LogFlushed())
 	}
@@ -196,13 +199,14 @@ func (w *simWorld) keep(by *simRun, k *simKept, seen bool) {
 	for id, has := range k.holders {
 		if has {
 			n++
-		} else if r := w.liveRun(id); r == nil || r.off() {
+		} else if r := w.liveRun(id); r == nil || r.off() || w.hasLost(id, k) {
 			down++ // it had it, maybe
 		}
 	}
 	if w.rules.Flushed {
 		n = flushed
 	}
+	n += gone
 	k.unprotected = !w.rules.Waits() || seen && !w.rules.Hold
 	if seen && w.rules.Hold && k.end <= by.began && n < w.copies() { // 6609: a start shows all that it finds
 		k.unprotected = true
@@ -228,6 +232,13 @@ func (w *simWorld) keep(by *simRun, k *simKept, seen bool) {
 			w.mu.must[k.id] = k
 		}
 	})
+}
+
+// hasLost reports whether a node lost what it had of a message since that was stored.
+func (w *simWorld) hasLost(id int, k *simKept) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.nodes[id].losses, func(l simLoss) bool { return l.at.UnixMilli() >= k.stored && l.from < k.end })
 }
 
 // recorded reports whether a time of fewer copies that is durable covers a message.
@@ -308,7 +319,7 @@ func (w *simWorld) put(run *simRun, r *rand.Rand, done chan *store.Put) *store.P
 	p.Done = func(p *store.Put) {
 		switch p.Status {
 		case store.PutOK:
-			k := &simKept{id: id, queue: storecheck.QueueKey{Topic: topic, ID: queue}, offset: p.QueueOffset, phys: p.PhysicalOffset, end: p.PhysicalOffset + int64(p.Size)}
+			k := &simKept{id: id, queue: storecheck.QueueKey{Topic: topic, ID: queue}, offset: p.QueueOffset, stored: p.StoreTimestamp, phys: p.PhysicalOffset, end: p.PhysicalOffset + int64(p.Size)}
 			w.keep(run, k, false)
 			run.alive(func() { w.j.Ack(id, p.QueueOffset, p.PhysicalOffset) })
 		case store.FlushSlaveTimeout:
@@ -378,7 +389,7 @@ func (w *simWorld) readQueue(run *simRun, k storecheck.QueueKey, next map[storec
 			}
 			from = v.QueueOffset() + 1
 			id := binary.BigEndian.Uint64(v.Body())
-			w.keep(run, &simKept{id: id, queue: k, offset: v.QueueOffset(), phys: v.PhysicalOffset(), end: v.PhysicalOffset() + int64(len(v))}, true)
+			w.keep(run, &simKept{id: id, queue: k, offset: v.QueueOffset(), stored: v.StoreTimestamp(), phys: v.PhysicalOffset(), end: v.PhysicalOffset() + int64(len(v))}, true)
 			part = part[len(v):]
 		}
 	}
