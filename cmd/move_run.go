@@ -173,6 +173,8 @@ func (a *app) carryOut(ctx context.Context, run *admin.MoveRun, until move.Phase
 		return err
 	case d.Refused:
 		return failf(ExitCheckFailed, "cannot begin: %s", strings.Join(d.Waiting, "; ")).because("nothing was changed").try("mend that, and start anew")
+	case run.State().Phase == move.Settled && run.State().Spec.Policy.Remove: // it halts there for no other reason
+		return failf(ExitCheckFailed, "%s", strings.Join(d.Waiting, "; ")).because("nothing is removed that a group may still need")
 	case run.State().Paused:
 		return pausedFailure(run.State())
 	case run.State().Stopped != "":

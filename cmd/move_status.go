@@ -19,7 +19,7 @@ var moveStatusSchema = render.Schema{Kind: "MoveStatusList", Name: "group", Fiel
 	{Name: "topic", Doc: "topic"},
 	{Name: "broker", Doc: "broker that is drained"},
 	{Name: "group", Doc: "group that has to read; unknown for what concerns all"},
-	{Name: "what", Doc: "unread, retry, in flight, delayed, timer, half or dead letters; unknown when nothing is waited for"},
+	{Name: "what", Doc: "unread, retry, in flight, notes of popped messages to be read, delayed, timer, half or dead letters; unknown when nothing is waited for"},
 	{Name: "remaining", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages left"},
 	{Name: "rate", Title: "RATE/S", Kind: render.Float, Doc: "messages a second; unknown before a second look"},
 	{Name: "left", Kind: render.Duration, Doc: "time left at that rate; unknown where it does not get less"},
