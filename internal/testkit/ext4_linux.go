@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -81,7 +82,7 @@ func (v *Ext4) Mend(t *testing.T) {
 // run runs a command; its output goes to the test's log.
 func run(t *testing.T, cmd ...string) error {
 	t.Helper()
-	out, err := exec.Command(cmd[0], cmd[1:]...).CombinedOutput() // not t.Context(): clean-up runs behind its end
+	out, err := exec.CommandContext(context.WithoutCancel(t.Context()), cmd[0], cmd[1:]...).CombinedOutput() // clean-up runs behind the end of the test
 	if len(out) > 0 {
 		t.Logf("%s: %s", cmd[0], out)
 	}
