@@ -2,6 +2,7 @@ package crash
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -109,7 +110,7 @@ func (c *child) killed() bool {
 
 // stop asks for an orderly end and reports how the process ended.
 func (c *child) stop(limit time.Duration) error {
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil && !c.gone() {
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) { // it passed its point
 		return err
 	}
 	select {
