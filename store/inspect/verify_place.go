@@ -78,8 +78,11 @@ func (v *verifier) settlePlace(cur *queueCursors, props *fields, c placeSuspect)
 		return false, err
 	}
 	rec, err := v.d.log.Record(u.Phys)
+	if errors.Is(err, ErrNoRecord) {
+		return false, nil // another finding tells
+	}
 	if err != nil || rec.Size() != u.Size || message.HasPropCRC(rec) || len(rec.Topic()) != len(q.key.Topic) {
-		return false, nil //nolint:nilerr // no whole record is there: another finding tells
+		return false, err
 	}
 	if tx := rec.Transaction(); tx == message.TransactionPrepared || tx == message.TransactionRollback {
 		return false, nil
