@@ -451,7 +451,7 @@ func (g *Group) degrade(now time.Time) {
 			g.intervals = slices.Delete(g.intervals, 0, max(0, len(g.intervals)-maxIntervals))
 		}
 	case degraded:
-		near := have >= 0 && g.end-have < g.rules.Batch
+		near := have >= 0 && g.nearby(now) >= g.rules.Copies
 		if g.rules.Level == LevelQuorum {
 			if g.in >= g.rules.Copies {
 				g.close(now)
@@ -468,6 +468,21 @@ func (g *Group) degrade(now time.Time) {
 		}
 	}
 }
+
+// nearby is how many slaves are less than a batch behind, or lack only what is younger than nearTime: under load the gap is
+// never less than what comes while a report is on its way.
+func (g *Group) nearby(now time.Time) (n int) {
+	for i := range g.all {
+		r := &g.all[i]
+		if r.Counted && (g.end-r.End < g.rules.Batch || !r.Caught.IsZero() && now.Sub(r.Caught) <= nearTime) {
+			n++
+		}
+	}
+	return n
+}
+
+// nearTime is the age up to which what a slave lacks is on its way.
+const nearTime = 100 * time.Millisecond
 
 // tooFew says why fewer copies are to do; "" where they are not.
 func (g *Group) tooFew(now time.Time) string {

@@ -211,6 +211,22 @@ func TestGroupAlone(t *testing.T) {
 	}
 }
 
+// Under load a slave is never less than a batch behind: it is near when it lacks only what is on its way.
+func TestGroupRearmsUnderLoad(t *testing.T) {
+	x := newGroupTest(t, Rules{Level: LevelSemiSync, Copies: 1, Batch: 100}, 0)
+	x.after(5 * time.Second)
+	x.g.Recorded(x.want(), x.now)
+	x.g.Join(1, Peer{ID: "1"}, 0, x.now)
+	for end := int64(1000); end <= 400_000; end += 1000 {
+		x.g.Appended(end)
+		x.after(10 * time.Millisecond)
+		x.report(1, end-1000)
+	}
+	if x.g.Status().Degraded {
+		t.Errorf("not armed again: %+v", x.g.Replicas())
+	}
+}
+
 // Sync waits for all that are in sync, at least Least of them: with fewer nothing is let in. One that does not keep up for
 // MaxLag is in sync no longer.
 func TestGroupSync(t *testing.T) {

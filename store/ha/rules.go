@@ -38,7 +38,7 @@ type Rules struct {
 	MaxGap int64
 	MaxLag time.Duration
 	// Semi-sync waits for nobody after DegradeAfter waits in a row that were in vain, or with too few slaves connected for
-	// DegradeAlone; it waits again when they have been less than Batch bytes behind for RearmAfter.
+	// DegradeAlone; it waits again when they have been less than Batch bytes or 100 ms behind for RearmAfter.
 	DegradeAfter             int
 	DegradeAlone, RearmAfter time.Duration
 	Batch                    int64
