@@ -103,6 +103,7 @@ func planKinds() map[string]planKind {
 		kindOffsetRemoval: {replanOffsetRemoval, undoOffsetRemoval},
 		kindCopy:          {replanCopy, nil},
 		kindRole:          {replanRole, nil},
+		kindStatic:        {replanStatic, undoStatic},
 	}
 }
 

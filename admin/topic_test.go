@@ -237,6 +237,18 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// N113: a topic in two clusters is told of both, in the list and by itself.
+func TestTopicOfTwoClusters(t *testing.T) {
+	ns := startNameServer(t)
+	c := newClient(t, ns)
+	register(t, c, ns, "c1", "a", closedPort(t), 0, "T")
+	register(t, c, ns, "c2", "x", closedPort(t), 0, "T")
+	register(t, c, ns, "c3", "y", closedPort(t), 0)
+	if got, err := c.TopicClusters(t.Context(), "T"); err != nil || !slices.Equal(got, []string{"c1", "c2"}) {
+		t.Errorf("clusters are %v, %v", got, err)
+	}
+}
+
 func TestChangeNeedsOneCluster(t *testing.T) {
 	ns := startNameServer(t)
 	c := newClient(t, ns)

@@ -22,6 +22,7 @@ type seedOptions struct {
 	readQueues int
 	queues     int
 	remap      bool
+	static     bool
 	allTopics  bool
 }
 
@@ -43,14 +44,19 @@ the groups that read it, then the topic without any permission, then offset 0 fo
 those groups, and its permission last: a queue that can be seen before is begun at its end
 by clients that start there, and its first messages are skipped. An ordered topic is
 refused without --remap-keys: with more queues every key goes to another one, and may be
-overtaken by itself; mqx admin queue migrate keeps the order.`,
+overtaken by itself; mqx admin queue migrate keeps the order. With --static the queues of
+a static topic are shared out anew among the targets, which may be fewer than before.`,
 		Example: `  mqx admin topic spread ORDERS --target broker-c --dry-run
   mqx admin topic spread ORDERS --target broker-c --target broker-d --queues 4 --yes
-  mqx admin topic spread ORDERS --target broker-c --plan-out spread.json && mqx admin plan apply spread.json --yes`,
+  mqx admin topic spread ORDERS --target broker-c --plan-out spread.json && mqx admin plan apply spread.json --yes
+  mqx admin topic spread FIXED --static --target broker-b --target broker-c --yes`,
 		Args: exactArgs("TOPIC"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(o.targets) == 0 {
 				return usagef("cannot run %q: --target is missing", c.CommandPath()).because("it says which brokers get the topic").try("--target broker-c")
+			}
+			if o.static {
+				return o.remapStatic(a, c, args[0])
 			}
 			spec, err := o.spec(c)
 			if err != nil {
@@ -68,6 +74,9 @@ overtaken by itself; mqx admin queue migrate keeps the order.`,
 		f.StringVar(&o.source, "source", "", "broker whose configuration of the topic it gets (default: the first that has it)")
 	})
 	o.addQueues(c)
+	grouped(c, groupMessage, func(f *pflag.FlagSet) {
+		f.BoolVar(&o.static, "static", false, "a static topic: the targets lead its queues from then on, and no other broker")
+	})
 	o.output.add(c)
 	o.safety.add(c, false)
 	return c

@@ -20,7 +20,7 @@ type changeTopicOptions struct {
 
 	queues, readQueues, writeQueues int
 	perm                            string
-	order                           bool
+	order, static                   bool
 	attributes                      []string
 	file                            string
 }
@@ -38,20 +38,26 @@ func newTopicCreateCmd(a *app) *cobra.Command {
 		Short: "Create a topic, or change its queues and permissions",
 		Long: `Where a broker has the topic already, only what is given changes. With --from-file the topics
 of a file are made: what mqx admin topic export writes, or a list as Apache's
-updateTopicList takes it.`,
+updateTopicList takes it. With --static it has so many queues in all, however many
+brokers there are, and mqx admin topic spread --static lets others lead them; only
+Apache's brokers and Java clients from 5.0 on know such topics.`,
 		Example: `  mqx admin topic create ORDERS --queues 8 --perm rw -c DefaultCluster --yes
   mqx admin topic create ORDERS --read-queues 8 --write-queues 4 --dry-run
   mqx admin topic create AUDIT -b broker-a --attribute +cleanup.policy=DELETE --yes
-  mqx admin topic create --from-file topics.json --yes`,
+  mqx admin topic create --from-file topics.json --yes
+  mqx admin topic create FIXED --static --queues 8 -c DefaultCluster --yes`,
 		Args: optionalArg(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.file == "" {
 				if len(args) == 0 {
 					return usagef("cannot run %q: TOPIC is missing", c.CommandPath()).try("mqx admin topic create TOPIC")
 				}
+				if o.static {
+					return o.createStatic(a, c, args[0])
+				}
 				return runTopicCreate(a, c, o, args[0])
 			}
-			if len(args) > 0 || anyOf(c, "queues", "read-queues", "write-queues", "perm", "order", "attribute") {
+			if len(args) > 0 || anyOf(c, "queues", "read-queues", "write-queues", "perm", "order", "attribute", "static") {
 				return usagef("cannot take --from-file together with a topic or its settings: the file says it").try("mqx admin topic create --from-file %s", o.file)
 			}
 			all := &changeFlags{target: o.target, output: o.output, safety: o.safety, cluster: o.cluster, broker: o.broker}
@@ -66,6 +72,7 @@ updateTopicList takes it.`,
 		f.IntVar(&o.writeQueues, "write-queues", 0, "queues to write, if another number")
 		f.StringVar(&o.perm, "perm", "", "r, w or rw (default rw for a new topic)")
 		f.BoolVar(&o.order, "order", false, "mark the topic as ordered")
+		f.BoolVar(&o.static, "static", false, "a static topic: --queues are those of all brokers together")
 		f.StringArrayVar(&o.attributes, "attribute", nil, "attribute as +name=value, or -name to remove it; may be repeated")
 		f.StringVar(&o.file, "from-file", "", "make the topics of this file; - is stdin")
 	})

@@ -175,7 +175,7 @@ func eachCommand(c *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// A flag means one thing everywhere: one name, one short form, one type.
+// A flag means one thing everywhere: one name, one short form, one type (N114).
 func TestFlagsMeanOneThing(t *testing.T) {
 	type meaning struct{ short, command string }
 	byName := map[string]meaning{}

@@ -25,8 +25,6 @@ var mqadminLater = map[string]string{}
 // mqadminNever are the commands of Apache's mqadmin that are not served, and why.
 var mqadminNever = map[string]string{
 	"exportMetadataInRocksDB": "it reads a RocksDB directory of the configuration of a broker, for which there is no reader here",
-	"remappingStaticTopic":    "the queues of a static topic are mapped on all its brokers at once, and mqx's brokers serve no static topics; queues of ordinary topics move with mqx admin queue migrate",
-	"updateStaticTopic":       "mqx's brokers serve no static topics, and nothing here maps queues of Apache's; an ordinary topic is made with mqx admin topic create",
 }
 
 func newMqadminCmd(a *app) *cobra.Command {
@@ -61,6 +59,7 @@ cluster that is marked protected asks for the name all the same (--confirm NAME)
 	c.AddCommand(newMqadminMessageCmds(a)...)
 	c.AddCommand(newMqadminChangeCmds(a)...)
 	c.AddCommand(newMqadminAuthCmds(a)...)
+	c.AddCommand(newMqadminStaticCmds(a)...)
 	return c
 }
 

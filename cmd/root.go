@@ -28,6 +28,8 @@ type app struct {
 	asked []string
 	// redact hides bodies and the values of properties in Apache's spelling.
 	redact bool
+	// signed says which key requests are signed with, "" while no cluster was meant.
+	signed string
 }
 
 // builds reports whether the commands below name are needed: they are many, and making
@@ -67,7 +69,7 @@ func Execute(ctx context.Context, args []string, streams Streams) Exit {
 	if s, ok := errors.AsType[silentError](err); ok {
 		return s.code
 	}
-	f := explained(ran, asFailure(err))
+	f := explained(ran, a.keyNamed(asFailure(err)))
 	f.print(streams.Err, a.color(streams.ErrTTY))
 	if asksNagios(ran) { // whatever went wrong, the state is not known
 		text := f.Error()

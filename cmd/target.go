@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"mqx/admin"
 	"mqx/client"
 	"mqx/internal/contexts"
+	"mqx/remoting"
 	remoteclient "mqx/remoting/client"
 )
 
@@ -341,8 +344,26 @@ func (a *app) connection(ctx context.Context, t *targetFlags) (*connection, erro
 	if c.credentials, err = r.credentials(ctx, a); err != nil {
 		return nil, err
 	}
+	a.signed = "requests are not signed, no access key is given"
+	if c.credentials != nil {
+		a.signed = fmt.Sprintf("requests are signed with access key %q (from %s)", c.credentials.AccessKey, r.accessKey.source)
+	}
 	a.note("name servers %s (from %s)", strings.Join(c.nameServers, ";"), r.nameServers.source)
 	return c, nil
+}
+
+// keyNamed tells with a refusal which key was used: one that is not the server's any more
+// looks like one that lacks a permission.
+func (a *app) keyNamed(f *Failure) *Failure {
+	resp, ok := errors.AsType[*remoting.ResponseError](f.Err)
+	if !ok || resp.Code != remoting.RespNoPermission || f.Why != "" || a.signed == "" {
+		return f
+	}
+	f.Why = a.signed
+	if f.Try == "" {
+		f.Try = "mqx context show"
+	}
+	return f
 }
 
 // clientConfig is what the messaging client needs.
