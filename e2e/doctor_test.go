@@ -305,6 +305,8 @@ func (s *doctorSick) between() {
 	s.b.createGroup("doc_late")
 	s.many("DOC_LATE", 4000)
 	s.b.commit("doc_late", "DOC_LATE", 0, 0)
+	s.b.createGroup("doc_fresh")
+	s.b.commit("doc_fresh", "DOC_LATE", 0, 0)
 	s.a.commit("doc_nobody", "DOC_SLOW", 0, 10)
 	s.a.commit("doc_slow", "DOC_SLOW", 0, 1)
 	s.a.member("doc_slow", "DOC_SLOW")
@@ -412,21 +414,24 @@ func (s *doctorSick) left() {
 		t.Fatalf("%v, %v", files, err)
 	}
 	slices.Sort(files)
-	ago := time.Now().Add(-80 * time.Hour)
-	if err := os.Chtimes(files[0], ago, ago); err != nil {
-		t.Fatal(err)
-	}
 	log, err := os.OpenFile(files[0], os.O_RDWR, 0)
 	if err == nil {
 		_, err = log.WriteAt([]byte("not what was stored"), 200<<10)
 		err = errors.Join(err, log.Close())
 	}
-	err = errors.Join(err, os.RemoveAll(filepath.Join(dir, "consumequeue", "DOC_HALF")), os.MkdirAll(filepath.Join(dir, "consumequeue_rocksdb"), 0o755))
+	ago := time.Now().Add(-80 * time.Hour) // the oldest file has expired
+	err = errors.Join(err, os.Chtimes(files[0], ago, ago), os.RemoveAll(filepath.Join(dir, "consumequeue", message.TopicTransCheckMaxTime)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.p.find(t, []string{mqxBinary, "doctor", "store", dir}, nil,
-		fault{"store-not-closed", dir, "abort"}, fault{"store-damaged", dir, ""}, fault{"store-derived", dir, "DOC_HALF"}, fault{"store-kind", dir, "rocksdb"},
-		fault{"store-offset-beyond", dir, "group doc_beyond"}, fault{"store-deleted-unread", dir, "group doc_old"}, fault{"store-expires-unread", dir, "has read nothing of"},
+		fault{"store-not-closed", dir, "abort"}, fault{"store-damaged", dir, ""}, fault{"store-derived", dir, message.TopicTransCheckMaxTime},
+		fault{"store-offset-beyond", dir, "group doc_beyond"}, fault{"store-deleted-unread", dir, "group doc_old"}, fault{"store-expires-unread", dir, "group doc_fresh has read nothing of"},
 	)
+	kind := filepath.Join(dir, "consumequeue_rocksdb") // as of a broker with storeType=defaultRocksDB
+	if err := os.Mkdir(kind, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, kind, "CURRENT", "MANIFEST-000004\n")
+	s.p.find(t, []string{mqxBinary, "doctor", "store", dir, "--quick"}, nil, fault{"store-kind", dir, "RocksDB"})
 }
