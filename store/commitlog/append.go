@@ -353,9 +353,14 @@ func (l *Log) clearDirty() error {
 }
 
 // AppendRaw appends bytes that another log wrote at the same position, blanks included (replication). at must be End;
-// an empty log takes any position at which a file begins. Files are filled to their end. A record may come in
+// a log without a record takes any position at which a file begins. Files are filled to their end. A record may come in
 // pieces: Confirmed is behind the last one that is whole. Bytes that are no records are a *ForeignError.
 func (l *Log) AppendRaw(at int64, b []byte) error {
+	if end := l.end.Load(); at > end && at%l.fileSize == 0 && end == l.Min() && len(l.list()) > 0 {
+		if err := l.beginAt(at); err != nil {
+			return err
+		}
+	}
 	l.app.Lock()
 	l.held.Store(l.cfg.Clock.Now().UnixNano())
 	defer l.unlockAppend()
@@ -394,6 +399,19 @@ func (l *Log) AppendRaw(at int64, b []byte) error {
 		b = b[n:]
 	}
 	return nil
+}
+
+// beginAt lets a log of files without a record begin somewhere else.
+func (l *Log) beginAt(at int64) error {
+	l.fl.mu.Lock()
+	defer l.fl.mu.Unlock()
+	if err := l.discardNext(); err != nil {
+		return err
+	}
+	if err := l.removeLater(nil, l.list()); err != nil {
+		return err
+	}
+	return l.settle(at)
 }
 
 // appendPiece appends bytes that lie in the newest file.
