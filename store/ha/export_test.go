@@ -1,4 +1,7 @@
 package ha
 
-// CommonPointBy is CommonPoint over any connection.
-var CommonPointBy = commonPoint
+// For the tests of package ha_test.
+var (
+	CommonPointBy = commonPoint
+	AppendReport  = appendReport
+)
