@@ -76,6 +76,7 @@ type simRun struct {
 	stopHA   context.CancelFunc
 	wg       sync.WaitGroup
 	ha       sync.WaitGroup
+	ordered  bool // it was stopped in order
 	epoch    int64
 	began    int64 // the end of the log at the start
 
@@ -409,6 +410,7 @@ func (n *simNode) end() {
 		n.w.errorf("node %d cannot close: %v", n.id, err)
 	}
 	n.w.net.drop(n.id, false)
+	r.ordered = true
 	r.die(false, 1)
 	n.reap()
 }
@@ -430,6 +432,14 @@ func (n *simNode) reap() {
 	n.w.setLive(n.id, nil)
 	n.w.setServing(n.id, nil)
 	n.disk, n.run = r.mu.after, nil
+	switch {
+	case r.ordered:
+		n.w.total.Stops++
+	case r.mu.power:
+		n.w.total.PowerCuts++
+	default:
+		n.w.total.Kills++
+	}
 	if r.mu.store != nil { // else it was lost before the store was open, which had made nothing more durable
 		n.floor = r.mu.from
 	}

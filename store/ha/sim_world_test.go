@@ -56,8 +56,8 @@ type simWorld struct {
 
 // simTotals are what a run went through.
 type simTotals struct {
-	Seeds, Events, Kills, PowerCuts, InRecovery, Partitions, ResetConns, SlowDisks, FullDisks, Promotions, Switches, Resyncs, Wipes int
-	Sent, Acked, Refused, NotInTime, Seen, LostAllowed, Expired, Intervals, Gaps, Unsafe, Records                                   int
+	Seeds, Events, Stops, Kills, PowerCuts, InRecovery, Partitions, ResetConns, SlowDisks, FullDisks, Promotions, Switches, Resyncs, Wipes int
+	Sent, Acked, Refused, NotInTime, Seen, LostAllowed, Expired, Intervals, Gaps, Unsafe, Records                                          int
 }
 
 // simKept is a message that was acknowledged, or seen by a consumer.
