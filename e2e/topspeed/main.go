@@ -1,9 +1,10 @@
 // Topspeed measures what mqx top costs and how quick it is, on a name server and 8 brokers
 // of mqx with 1,000 topics and 500 groups, on a terminal that tmux holds:
 //
-//	cd e2e && go run ./topspeed MQX
+//	cd e2e && go run ./topspeed MQX [lag]
 //
-// MQX is a binary of mqx. It prints the time to the first screen, the time of a refresh and
+// MQX is a binary of mqx. It first prints how long full lag tables take, start of the process
+// included, the median of 7 runs; with "lag" nothing else. Then the time to the first screen, the time of a refresh and
 // its requests, the share of one core and the memory over half a minute, and the time from a
 // key to the screen; each beside its bound, and exits with 1 when one is not met.
 package main
@@ -37,17 +38,18 @@ const (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./topspeed MQX")
+	lagOnly := len(os.Args) == 3 && os.Args[2] == "lag"
+	if len(os.Args) != 2 && !lagOnly {
+		fmt.Fprintln(os.Stderr, "usage: go run ./topspeed MQX [lag]")
 		os.Exit(2)
 	}
-	if err := measure(os.Args[1]); err != nil {
+	if err := measure(os.Args[1], lagOnly); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(mqx string) (err error) {
+func measure(mqx string, lagOnly bool) (err error) {
 	if mqx, err = filepath.Abs(mqx); err != nil {
 		return err
 	}
@@ -83,7 +85,44 @@ func measure(mqx string) (err error) {
 			return fmt.Errorf("the brokers never came: %s", text)
 		}
 	}
+	if err := lagTables(mqx, ns); err != nil || lagOnly {
+		return err
+	}
 	return look(mqx, dir, ns)
+}
+
+// lagRuns is how often a table is made.
+const lagRuns = 7
+
+// lagTables measures full tables of lag: of every queue, topic and group.
+func lagTables(mqx, ns string) error {
+	var failed error
+	for _, by := range []struct {
+		what string
+		rows int
+	}{{"queue", groups * queues * brokers}, {"topic", groups}, {"group", groups}} {
+		var took []time.Duration
+		var kib int64
+		for range lagRuns {
+			c := exec.Command(mqx, "admin", "lag", "get", "--by", by.what, "-n", ns, "-o", "ndjson")
+			began := time.Now()
+			text, err := c.Output()
+			if err != nil {
+				return fmt.Errorf("cannot get the lag by %s: %w", by.what, err)
+			}
+			took = append(took, time.Since(began))
+			if rows := strings.Count(string(text), "\n"); rows != by.rows {
+				return fmt.Errorf("the lag by %s has %d rows, not %d", by.what, rows, by.rows)
+			}
+			if use, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
+				kib = max(kib, use.Maxrss)
+			}
+		}
+		slices.Sort(took)
+		failed = errors.Join(failed, bound("lag by "+by.what, took[lagRuns/2].Seconds()*1000, 1000, "ms"))
+		fmt.Printf("  %d rows, %.0f MiB at most\n", by.rows, float64(kib)/1024)
+	}
+	return failed
 }
 
 // startServers starts the name server and the brokers, whose tables stand in their stores.
