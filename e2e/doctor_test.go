@@ -150,7 +150,7 @@ func TestDoctorOnApache(t *testing.T) {
 	if os.Getenv("MQX_E2E_ALL") == "" || reference() {
 		t.Skip("MQX_E2E_ALL=1 runs it")
 	}
-	doctorClusterOf(t, &provoked{rules: map[string]bool{}}, apacheBroker, apacheNameserver)
+	doctorClusterOf(t, &provoked{rules: map[string]bool{}}, apacheBroker, mqxNameserver)
 }
 
 func doctorCluster(t *testing.T, p *provoked) { doctorClusterOf(t, p, mqxBroker, mqxNameserver) }
