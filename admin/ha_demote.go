@@ -121,7 +121,7 @@ func (p *rolePlan) applyCut(ctx context.Context, c *Client) (*Applied, error) {
 		return nil, fmt.Errorf("cannot %s %s: %w", p.spec.Verb, p.at.Addr, err)
 	}
 	out := &Applied{Final: errors.New("what was cut of a log is not put back; mqx admin ha salvage has it")}
-	is, err := c.awaitState(ctx, p.at.Addr, reopenWait, func(s *remoting.HAState) bool {
+	is, err := c.awaitState(ctx, p.at.Addr, func(s *remoting.HAState) bool {
 		return s.Role == "SLAVE" && (p.spec.Verb != "demote" || s.BrokerID == p.oldID) && (p.master == nil || s.Phase == "following")
 	})
 	if err != nil {

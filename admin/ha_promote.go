@@ -14,9 +14,9 @@ import (
 const kindRole = "ha-role"
 
 const (
-	fenceSeconds = 300             // of the old master while the new one comes up
-	catchUpWait  = 2 * time.Minute // for the slave to have what the fenced master has
-	reopenWait   = 2 * time.Minute // for a broker to come back with its new role
+	fenceSeconds = 300 // of the old master while the new one comes up
+	// stateWait bounds the wait for a slave to have what the fenced master has, and for a broker to come back with its role.
+	stateWait = 2 * time.Minute
 )
 
 // RoleSpec is a change of roles: one of the verbs promote, demote and resync.
@@ -69,7 +69,7 @@ type rolePlan struct {
 	oldID    int64
 	cut      remoting.HACut
 	idle     bool
-	text     string // of the step at at
+	text     string // of the step of this broker
 	notes    []Note
 	destroys bool
 }
@@ -247,7 +247,7 @@ func (p *rolePlan) takeFrom(what string, all []*groupReplica) error {
 	}
 	p.role = cmp.Or(p.role, old.role)
 	if gap := old.end - p.at.end; gap > 0 {
-		p.notes = append(p.notes, Note{"behind", fmt.Sprintf("%d bytes: the old master takes no messages until they have come, and this is given up after %s", gap, catchUpWait)})
+		p.notes = append(p.notes, Note{"behind", fmt.Sprintf("%d bytes: the old master takes no messages until they have come, and this is given up after %s", gap, stateWait)})
 	}
 	p.notes = append(p.notes, Note{"lost", "nothing: the new master has everything before it becomes one"})
 	return nil
@@ -268,7 +268,7 @@ func (p *rolePlan) Apply(ctx context.Context, c *Client) (*Applied, error) {
 		return nil, fmt.Errorf("cannot promote %s: %w", p.at.Addr, err)
 	}
 	out := &Applied{Final: errors.New("roles are changed back by promoting the other broker: mqx admin ha promote")}
-	is, err := c.awaitState(ctx, p.at.Addr, reopenWait, func(s *remoting.HAState) bool { return s.Role == p.role && s.Epoch >= p.epoch })
+	is, err := c.awaitState(ctx, p.at.Addr, func(s *remoting.HAState) bool { return s.Role == p.role && s.Epoch >= p.epoch })
 	if err != nil {
 		out.Errors = append(out.Errors, p.at.fail(err))
 		return out, nil
@@ -280,7 +280,7 @@ func (p *rolePlan) Apply(ctx context.Context, c *Client) (*Applied, error) {
 	args := &remoting.HADemote{ID: p.oldID, Epoch: p.epoch, Cut: remoting.HACut{To: -1}}
 	err = c.askHA(ctx, p.old.Addr, remoting.HAActDemote, args, nil)
 	if err == nil {
-		is, err = c.awaitState(ctx, p.old.Addr, reopenWait, func(s *remoting.HAState) bool { return s.Role == "SLAVE" && s.BrokerID == p.oldID })
+		is, err = c.awaitState(ctx, p.old.Addr, func(s *remoting.HAState) bool { return s.Role == "SLAVE" && s.BrokerID == p.oldID })
 	}
 	if err != nil {
 		out.Errors = append(out.Errors, p.old.fail(fmt.Errorf("%w; mqx admin ha demote %s makes it a slave", err, p.old.Addr)))
@@ -297,7 +297,7 @@ func (p *rolePlan) fenceOld(ctx context.Context, c *Client) error {
 	}
 	state, err := c.HAState(ctx, p.old.Addr)
 	if err == nil {
-		_, err = c.awaitState(ctx, p.at.Addr, catchUpWait, func(s *remoting.HAState) bool { return s.LogEnd >= state.LogEnd })
+		_, err = c.awaitState(ctx, p.at.Addr, func(s *remoting.HAState) bool { return s.LogEnd >= state.LogEnd })
 	}
 	if err != nil {
 		p.lift(ctx, c)

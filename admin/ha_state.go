@@ -179,9 +179,9 @@ func (c *Client) compareLogs(ctx context.Context, at, master *groupReplica) (*re
 	return common, fastjson.Unmarshal(resp.Body, common)
 }
 
-// awaitState asks until the broker at addr is as wanted, or ctx or the time limit ends.
-func (c *Client) awaitState(ctx context.Context, addr string, limit time.Duration, want func(*remoting.HAState) bool) (*remoting.HAState, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// awaitState asks until the broker at addr is as wanted, or ctx or the time for that ends.
+func (c *Client) awaitState(ctx context.Context, addr string, want func(*remoting.HAState) bool) (*remoting.HAState, error) {
+	ctx, cancel := context.WithTimeout(ctx, stateWait)
 	defer cancel()
 	t := time.NewTicker(100 * time.Millisecond)
 	defer t.Stop()
@@ -195,7 +195,7 @@ func (c *Client) awaitState(ctx context.Context, addr string, limit time.Duratio
 			if err == nil {
 				err = fmt.Errorf("it is %s with id %d and epoch %d, its log ends at %d %s", s.Role, s.BrokerID, s.Epoch, s.LogEnd, s.Error)
 			}
-			return nil, fmt.Errorf("%s has not come to what was planned within %s: %w", addr, limit, err)
+			return nil, fmt.Errorf("%s has not come to what was planned within %s: %w", addr, stateWait, err)
 		case <-t.C:
 		}
 	}

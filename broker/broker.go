@@ -184,8 +184,7 @@ func New(cfg Config) (*Broker, error) {
 	b.woken = newWokenPulls(b.classes.vip, b.pull)
 	b.sendHandler, b.ackHandler = b.handleSend, b.handleAcks
 	b.pops, b.routes = newPopService(b, &cfg), newRouteTable(b)
-	b.broadcasts = newBroadcastOffsets()
-	b.modes = newRequestModes(b.fsys, b.configFile("messageRequestMode.json"))
+	b.broadcasts, b.modes = newBroadcastOffsets(), newRequestModes(b.fsys, b.configFile("messageRequestMode.json"))
 	b.delays = newDelayService(b, delayConfig{
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
 	})
@@ -195,8 +194,7 @@ func New(cfg Config) (*Broker, error) {
 	b.modes.saver.asked = func() { b.peers.changed(partModes) }
 	b.delays.progress.moved = func() { b.peers.changed(partDelays) }
 	b.offsets.peers = b.peers
-	b.transactions = newTransactions(b)
-	b.timers = newTimerService(b)
+	b.transactions, b.timers = newTransactions(b), newTimerService(b)
 	return b, nil
 }
 

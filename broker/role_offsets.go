@@ -78,7 +78,7 @@ func (b *Broker) takeBack(ctx context.Context) error {
 	}
 	list, err := b.nameServerList(ctx)
 	if err != nil || len(list) == 0 {
-		return nil //nolint:nilerr // told by those who register
+		return nil // told by those who register
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeBackTimeout)
 	defer cancel()

@@ -70,7 +70,7 @@ func commonPoint(ctx context.Context, dial func(context.Context) (net.Conn, erro
 	return 0, ErrNothingCommon
 }
 
-// compareWith reads what the master has from from to to and returns how far that is what the slave has.
+// compareWith reads what the master has in [from, to) and returns how far that is what the slave has.
 func compareWith(ctx context.Context, dial func(context.Context) (net.Conn, error), mine Mine, from, to int64) (int64, error) {
 	c, err := dial(ctx)
 	if err != nil {
