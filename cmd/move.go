@@ -282,7 +282,7 @@ func runMovePlan(a *app, c *cobra.Command, o *moveOptions, v moveVerb, args []st
 }
 
 // showMove prints what a plan would do, and reports whether that is anything.
-func (a *app) showMove(c *cobra.Command, o *moveOptions, v moveVerb, args []string) (any bool, err error) {
+func (a *app) showMove(c *cobra.Command, o *moveOptions, v moveVerb, args []string) (changes bool, err error) {
 	ask, err := o.ask(v, args)
 	if err != nil {
 		return false, err
@@ -300,14 +300,14 @@ func (a *app) showMove(c *cobra.Command, o *moveOptions, v moveVerb, args []stri
 		if p == nil {
 			return nil, nil
 		}
-		any = true
+		changes = true
 		if err := moveRows(w, p); err != nil {
 			return nil, err
 		}
 		a.tellPlan(p)
 		return nil, refused(p)
 	})
-	return any, err
+	return changes, err
 }
 
 func moveRows(w *render.Writer, p *admin.MovePlan) error {

@@ -49,11 +49,11 @@ func newMoveStartCmd(a *app, v moveVerb) *cobra.Command {
 
 func runMoveStart(a *app, c *cobra.Command, o *moveOptions, v moveVerb, args []string) error {
 	if o.safety.dryRun {
-		any, err := a.showMove(c, o, v, args)
+		changes, err := a.showMove(c, o, v, args)
 		if err != nil {
 			return err
 		}
-		if o.safety.exitCode && any {
+		if o.safety.exitCode && changes {
 			return silentError{ExitCheckFailed}
 		}
 		return nil
