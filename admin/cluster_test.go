@@ -72,7 +72,18 @@ func startBroker(t *testing.T, ns, name string) (addr string) {
 
 func newClient(t *testing.T, ns ...string) *Client {
 	t.Helper()
-	c, err := New(Config{NameServers: ns, BrokerTimeout: time.Second})
+	return clientWithin(t, time.Second, ns...)
+}
+
+// patientClient is for tests in which every broker answers, on a busy machine late.
+func patientClient(t *testing.T, ns ...string) *Client {
+	t.Helper()
+	return clientWithin(t, 20*time.Second, ns...)
+}
+
+func clientWithin(t *testing.T, limit time.Duration, ns ...string) *Client {
+	t.Helper()
+	c, err := New(Config{NameServers: ns, BrokerTimeout: limit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func TestMoveJournalLost(t *testing.T) {
 	ns := startNameServer(t)
 	startBroker(t, ns, "a")
 	startBroker(t, ns, "d")
-	c := newClient(t, ns)
+	c := patientClient(t, ns)
 	ctx := t.Context()
 	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 2, WriteQueues: 2})
 	plan, err := c.PlanMove(ctx, moveAsk("T", "d"))

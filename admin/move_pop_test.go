@@ -19,7 +19,7 @@ func TestPoppedIsInFlight(t *testing.T) {
 	ns := startNameServer(t)
 	a := startBroker(t, ns, "a")
 	startBroker(t, ns, "d")
-	c := newClient(t, ns)
+	c := patientClient(t, ns)
 	ctx := t.Context()
 	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
 	for _, name := range []string{"g", "h"} {
@@ -81,7 +81,7 @@ func TestHeldBack(t *testing.T) {
 	ns := startNameServer(t)
 	startBroker(t, ns, "a")
 	startBroker(t, ns, "d")
-	c := newClient(t, ns)
+	c := patientClient(t, ns)
 	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
 	for name, value := range map[string]string{message.PropDelay: "9", message.PropTimerDelaySec: "600"} {
 		m := &message.Message{Topic: "T", Body: []byte("x")}

@@ -33,7 +33,7 @@ const movePoll = 200 * time.Millisecond
 // in a queue without one it would begin at the end.
 func startMoveLoad(t *testing.T, ns, topic, group string) *moveLoad {
 	t.Helper()
-	c := newClient(t, ns)
+	c := patientClient(t, ns)
 	for _, b := range mustBrokers(t, c, topic) {
 		cfg := remoting.NewSubscriptionGroupConfig(group)
 		req := remoting.NewRequest(remoting.ReqUpdateAndCreateSubscriptionGroup, nil)
@@ -165,7 +165,7 @@ func TestMigrate(t *testing.T) {
 	ns := startNameServer(t)
 	startBroker(t, ns, "a")
 	startBroker(t, ns, "d")
-	c := newClient(t, ns)
+	c := patientClient(t, ns)
 	ctx := t.Context()
 	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
 	load := startMoveLoad(t, ns, "T", "g")
@@ -241,7 +241,7 @@ func TestMigrateBack(t *testing.T) {
 	ns := startNameServer(t)
 	startBroker(t, ns, "a")
 	startBroker(t, ns, "d")
-	c := newClient(t, ns)
+	c := patientClient(t, ns)
 	ctx := t.Context()
 	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
 	load := startMoveLoad(t, ns, "T", "g")
@@ -276,7 +276,7 @@ func TestRetire(t *testing.T) {
 	ns := startNameServer(t)
 	startBroker(t, ns, "a")
 	startBroker(t, ns, "d")
-	c := newClient(t, ns)
+	c := patientClient(t, ns)
 	ctx := t.Context()
 	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
 	create(t, c, Target{}, TopicSpec{Name: "BOTH", ReadQueues: 2, WriteQueues: 2})

@@ -99,7 +99,7 @@ func TestRebalance(t *testing.T) {
 	ns := startNameServer(t)
 	startBroker(t, ns, "a")
 	startBroker(t, ns, "b")
-	c := newClient(t, ns)
+	c := patientClient(t, ns)
 	for _, topic := range []string{"A", "B", "C", "D"} { // four queues, as the load has offsets for
 		create(t, c, Target{Broker: "a"}, TopicSpec{Name: topic, ReadQueues: 4, WriteQueues: 4, Order: topic == "D"})
 	}
