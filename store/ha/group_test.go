@@ -304,7 +304,7 @@ func TestGroupAuto(t *testing.T) {
 	x.want("ctrue")
 }
 
-// N086 (r#323): what a slave has not told is no position; how old its copy is is not known before it has caught up once.
+// N086 (r#323): what a slave has not told is no position; the age of its copy is not known before it has caught up once.
 func TestGroupUnknown(t *testing.T) {
 	x := newGroupTest(t, Rules{Level: LevelSync}, 1000)
 	if n := len(x.g.Replicas()); n != 0 {

@@ -171,7 +171,10 @@ func (w *simWorld) event() {
 		n.disk.SetCapacity(0)
 	case 12:
 		w.total.FullDisks++
-		n.disk.SetCapacity(1 + int64(w.r.IntN(300<<10)))
+		room := int64(w.r.IntN(96 << 10))
+		if u, err := n.disk.Usage(simRoot); err == nil {
+			n.disk.SetCapacity(u.Total - u.Free + room)
+		}
 	case 13:
 		w.operate()
 	case 14, 15:

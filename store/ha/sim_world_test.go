@@ -78,7 +78,7 @@ func (w *simWorld) errorf(format string, args ...any) {
 	w.mu.errs++
 	few := w.mu.errs <= 12
 	w.mu.Unlock()
-	w.logger.Error(fmt.Sprintf(format, args...))
+	w.logger.Error("a check fails", "what", fmt.Sprintf(format, args...))
 	if few {
 		w.t.Errorf(format, args...)
 	}
