@@ -139,7 +139,7 @@ ones, half messages, checkpoints) are not sent: salvage export shows them.`,
 	}
 	o.add(a, c, false, false)
 	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.topics, "topic", nil, "only messages of this topic; may be repeated")
+		f.StringArrayVarP(&o.topics, "topic", "t", nil, "only messages of this topic; may be repeated")
 	})
 	return c
 }
