@@ -22,7 +22,7 @@ func (s *Survey) broker(t *testing.T, name string) *BrokerSurvey {
 	return &s.Brokers[i]
 }
 
-// A survey of a cluster of two brokers of which one is not there: what there is is whole, and what is missing is named.
+// A survey of a cluster of two brokers of which one does not answer: the rest is whole, and what is missing is named.
 func TestSurvey(t *testing.T) {
 	ns, alone := startNameServer(t), startNameServer(t)
 	addr := startBroker(t, ns, "a")
