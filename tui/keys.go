@@ -92,7 +92,8 @@ func (m *Model) moveOrOpen(k string) tea.Cmd {
 	return nil
 }
 
-// open opens a page. What it needs beside the rest is asked for at once.
+// open opens a page. What it needs beside the rest is asked for once its screen is there:
+// pages that are gone through quickly cost the brokers nothing.
 func (m *Model) open(v view) tea.Cmd {
 	if v == queuesView && m.view == groupsView {
 		if name := m.under(); name != "" {
@@ -106,7 +107,17 @@ func (m *Model) open(v view) tea.Cmd {
 	if v == overview || v == messageView || m.paused {
 		return nil
 	}
-	if m.reading {
+	m.opened++
+	n := m.opened
+	return tea.Tick(m.settle, func(time.Time) tea.Msg { return openedMsg{n} })
+}
+
+// ask asks for what the page that was opened last needs.
+func (m *Model) ask(msg openedMsg) tea.Cmd {
+	switch {
+	case msg.n != m.opened || m.paused:
+		return nil
+	case m.reading:
 		m.again = true
 		return nil
 	}

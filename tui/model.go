@@ -48,6 +48,10 @@ const (
 // readTimeout bounds a refresh whose brokers all hang.
 const readTimeout = 20 * time.Second
 
+// settle is how long a page is open before what it needs is asked for: the answers of many
+// brokers take the processor that draws it.
+const settle = 30 * time.Millisecond
+
 // Model is the program: keys and snapshots in, a screen out.
 type Model struct {
 	o       Options
@@ -60,6 +64,8 @@ type Model struct {
 	err     error // of the last refresh
 	reading bool
 	again   bool // something else is wanted than what is being read
+	opened  int  // pages that were opened
+	settle  time.Duration
 	rounds  int
 
 	view    view
@@ -93,7 +99,7 @@ type tableCache struct {
 // NewModel makes the program. ctx ends what it reads.
 func NewModel(ctx context.Context, o Options) *Model {
 	m := &Model{
-		o: o, ctx: ctx, screen: screen{mono()}, width: 80, height: 24, history: NewHistory(), mouse: o.Mouse,
+		o: o, ctx: ctx, screen: screen{mono()}, width: 80, height: 24, history: NewHistory(), mouse: o.Mouse, settle: settle,
 		cursor: map[view]int{}, orders: map[view]order{}, marks: map[view]map[string]bool{},
 	}
 	if o.Colour {
@@ -123,6 +129,8 @@ type (
 	}
 	tickMsg  struct{}
 	clockMsg struct{}
+	// openedMsg: a page has been open for a moment; n tells which it was.
+	openedMsg struct{ n int }
 )
 
 // Init asks for the first snapshot.
@@ -212,6 +220,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m, m.later()
 		}
 		return m, m.read()
+	case openedMsg:
+		return m, m.ask(msg)
 	case clockMsg:
 		return m, m.clock()
 	case tea.KeyPressMsg:
@@ -348,31 +358,55 @@ func (m *Model) foot() string {
 		return cut(string(m.typing)+m.typed+"_", m.width, false)
 	case m.note != "":
 		return m.screen.paint(cut(m.note, m.width, false), render.Accent)
-	case m.err != nil && m.now != nil:
-		return m.screen.paint(cut("cannot refresh: "+m.err.Error(), m.width, false), render.Bad)
-	case m.now != nil && len(m.now.Errors) > 0:
-		return m.screen.paint(cut(m.now.Errors[0].Who+": "+m.now.Errors[0].Why, m.width, false), render.Bad)
 	case m.now == nil:
 		return m.screen.paint("q end", render.Dim)
 	}
-	return m.screen.paint(cut(m.costs(), m.width, false), render.Dim)
+	// A list that is not whole says so, whatever else is to be said.
+	front := m.narrowed()
+	trouble := ""
+	switch {
+	case m.err != nil:
+		trouble = "cannot refresh: " + m.err.Error()
+	case len(m.now.Errors) > 0:
+		trouble = m.now.Errors[0].Who + ": " + m.now.Errors[0].Why
+		if n := len(m.now.Errors) - 1; n > 0 {
+			trouble += fmt.Sprintf(" and %d more", n)
+		}
+	}
+	if trouble == "" {
+		return m.screen.paint(cut(front+m.costs(), m.width, false), render.Dim)
+	}
+	left := strings.TrimRight(cut(front+trouble, m.width, false), " ")
+	if rest := m.width - textWidth(left) - 3; rest > 10 {
+		return m.screen.paint(left, render.Bad) + "   " + m.screen.paint(cut(m.spent(), rest, false), render.Dim)
+	}
+	return m.screen.paint(left, render.Bad)
+}
+
+// narrowed says which rows are marked and which are seen.
+func (m *Model) narrowed() string {
+	text := ""
+	if m.filter != "" {
+		text = "filter: " + m.filter + " (Esc takes it away)   "
+	}
+	if n := len(m.marks[m.view]); n > 0 {
+		text += plural(n, "row") + " marked   "
+	}
+	return text
 }
 
 // costs says the keys and what the last refresh has cost the brokers.
-func (m *Model) costs() string {
-	text := fmt.Sprintf("? keys  a act  / filter  q end   %s requests", count(Known(m.now.Requests)))
+func (m *Model) costs() string { return "? keys  a act  / filter  q end   " + m.spent() }
+
+// spent is what the last refresh has cost the brokers.
+func (m *Model) spent() string {
+	text := count(Known(m.now.Requests)) + " requests"
 	if m.now.Bound > 0 {
 		text += " of at most " + count(Known(m.now.Bound))
 	}
 	text += " in " + render.FormatDuration(m.now.Took)
 	if (m.view == clientsView || m.view == brokersView) && !m.now.Whole && m.now.ClientsOf > 0 {
 		text += fmt.Sprintf("   members of %d of %d groups so far", m.now.ClientsOf, len(m.now.Groups))
-	}
-	if n := len(m.marks[m.view]); n > 0 {
-		text = plural(n, "row") + " marked   " + text
-	}
-	if m.filter != "" {
-		text = "filter: " + m.filter + " (Esc takes it away)   " + text
 	}
 	return text
 }

@@ -21,19 +21,23 @@ func (f *frame) alarms() []alarm {
 	r := f.r
 	for i := range r.Brokers {
 		b := &r.Brokers[i]
+		name := b.Name
+		if b.ID != 0 {
+			name += " (" + roleText(b) + ")"
+		}
 		switch {
 		case b.Err != "":
 			since := ""
 			if !b.At.IsZero() {
 				since = " for " + span(f.now.Sub(b.At))
 			}
-			out = append(out, alarm{render.Bad, fmt.Sprintf("broker %s does not answer%s", b.Name, since)})
+			out = append(out, alarm{render.Bad, fmt.Sprintf("broker %s does not answer%s", name, since)})
 		case b.Disk.OK && b.Disk.V >= 0.75:
 			tone, _ := watermark(b.Disk)
-			out = append(out, alarm{tone, fmt.Sprintf("disk of broker %s is %s full: from 75%% on old files go at the hour of deleteWhen, from 85%% at once, from 90%% messages are refused", b.Name, percent(b.Disk))})
+			out = append(out, alarm{tone, fmt.Sprintf("disk of broker %s is %s full: from 75%% on old files go at the hour of deleteWhen, from 85%% at once, from 90%% messages are refused", name, percent(b.Disk))})
 		}
 		if b.LockHeld.OK && b.LockHeld.V >= 500 {
-			out = append(out, alarm{render.Warn, fmt.Sprintf("an append at broker %s has held the log for %s", b.Name, millis(b.LockHeld))})
+			out = append(out, alarm{render.Warn, fmt.Sprintf("an append at broker %s has held the log for %s", name, millis(b.LockHeld))})
 		}
 	}
 	for i := range r.Groups {

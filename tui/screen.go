@@ -49,8 +49,21 @@ func (g *grid) first(selected, height int) int {
 	return 0
 }
 
+// odd: something is odd about a row, and there is no room to say what.
+func (g *grid) odd(r *row, widths []int) bool {
+	for i, c := range g.columns {
+		if c.marks && widths[i] == 0 && r.cells[i].text != "" {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *screen) rowLine(g *grid, h *History, r *row, widths []int, marked, selected bool) string {
 	front := []rune("  ")
+	if g.odd(r, widths) {
+		front[1] = '!'
+	}
 	if selected {
 		front[0] = '>'
 	}
@@ -179,6 +192,7 @@ var helpLines = []string{
 	"m          mouse on or off",
 	"w          save layout: view, sorting, interval, theme, mouse",
 	":          a page, m MESSAGE, every 5s, theme NAME, sort LETTER, save, q",
+	"! in front something is odd about the row; MARKS on a wider screen says what",
 	"?          this page",
 	"q          end",
 }

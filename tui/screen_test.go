@@ -31,6 +31,7 @@ func newBench(t *testing.T, many, width, height int) *bench {
 	b := &bench{t: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	b.source = &Demo{Start: b.now, Now: func() time.Time { return b.now }, Many: many}
 	b.m = NewModel(t.Context(), Options{Source: b, Interval: 2 * time.Second, Now: func() time.Time { return b.now }})
+	b.m.settle = 0
 	b.m.Update(tea.WindowSizeMsg{Width: width, Height: height})
 	return b
 }
@@ -59,6 +60,9 @@ func (b *bench) run(cmd tea.Cmd) {
 		b.m.took(msg)
 	case messageMsg:
 		b.m.Update(msg)
+	case openedMsg:
+		_, next := b.m.Update(msg)
+		b.run(next)
 	default:
 	}
 }
@@ -86,6 +90,12 @@ func (b *bench) check(name string) {
 	b.compare(name, got)
 }
 
+// checkSize is check with a file for the size.
+func (b *bench) checkSize(name string) {
+	b.t.Helper()
+	b.check(fmt.Sprintf("%s-%dx%d", name, b.m.width, b.m.height))
+}
+
 // compare compares a text with a file.
 func (b *bench) compare(name, got string) {
 	b.t.Helper()
@@ -107,7 +117,7 @@ func (b *bench) compare(name, got string) {
 
 // Every view at three sizes, on made-up data at a fixed time.
 func TestScreens(t *testing.T) {
-	for _, size := range [][2]int{{80, 24}, {100, 30}, {140, 40}} {
+	for _, size := range sizes {
 		b := newBench(t, 0, size[0], size[1])
 		b.refresh(20)
 		for _, v := range []struct{ name, keys string }{
@@ -123,29 +133,66 @@ func TestScreens(t *testing.T) {
 			{"help", "esc ?"},
 		} {
 			b.keys(v.keys)
-			b.check(fmt.Sprintf("%s-%dx%d", v.name, size[0], size[1]))
+			b.checkSize(v.name)
 		}
 	}
 }
 
-// An empty cluster, one of which nothing is known, and a small terminal.
+// sizes are those of the screens in testdata.
+var sizes = [][2]int{{80, 24}, {100, 30}, {140, 40}}
+
+// An empty cluster and one of which nothing is known, at three sizes, and a small terminal.
 func TestScreensWithoutData(t *testing.T) {
-	b := newBench(t, 0, 80, 24)
-	b.check("asking")
-	b.source = failing{}
-	b.refresh(1)
-	b.check("unreachable")
-	b.source = nothing{b}
-	b.refresh(2)
-	b.check("empty")
-	b.keys("4")
-	b.check("empty-groups")
-	b.m.Update(tea.WindowSizeMsg{Width: 20, Height: 5})
-	for k := 1; k <= 7; k++ {
-		b.keys(fmt.Sprint(k))
-		if n := strings.Count(b.m.Screen(), "\n"); n != 4 {
-			t.Errorf("view %d has %d lines on a screen of 5", k, n+1)
+	for _, size := range sizes {
+		b := newBench(t, 0, size[0], size[1])
+		b.checkSize("asking")
+		b.source = failing{}
+		b.refresh(1)
+		b.checkSize("unreachable")
+		b.source = nothing{b}
+		b.refresh(2)
+		b.checkSize("empty")
+		b.keys("4")
+		b.checkSize("empty-groups")
+		b.source = failing{} // what was known stays, with the reason
+		b.refresh(1)
+		b.checkSize("lost")
+		b.m.Update(tea.WindowSizeMsg{Width: 20, Height: 5})
+		for k := 1; k <= 7; k++ {
+			b.keys(fmt.Sprint(k))
+			if n := strings.Count(b.m.Screen(), "\n"); n != 4 {
+				t.Errorf("view %d has %d lines on a screen of 5", k, n+1)
+			}
 		}
+	}
+}
+
+// What the screen says of itself, at three sizes: paused, filtered, marked, a line that is
+// typed, something said, a cluster that is read-only, figures that are old.
+func TestScreensOfStates(t *testing.T) {
+	for _, size := range sizes {
+		b := newBench(t, 50, size[0], size[1])
+		b.refresh(20)
+		b.keys("4 g space j space / u p - 0 4 enter")
+		b.checkSize("filtered")
+		b.keys("/ n o n e enter")
+		b.checkSize("filtered-away")
+		b.keys("esc : t o")
+		b.checkSize("typing")
+		b.keys("esc c")
+		b.checkSize("line")
+		b.keys("L p")
+		b.now = b.now.Add(7 * time.Second)
+		b.checkSize("paused")
+		b.keys("p")
+		b.now = b.now.Add(time.Minute)
+		b.checkSize("old")
+		b.m.o.ReadOnly = "the context is marked read-only"
+		b.refresh(1)
+		b.keys("esc")
+		b.checkSize("read-only")
+		b.keys("a")
+		b.checkSize("read-only-actions")
 	}
 }
 
@@ -214,22 +261,26 @@ func TestKeys(t *testing.T) {
 
 // Figures that are old say so, and a broker that died is told with its silence.
 func TestStale(t *testing.T) {
-	b := newBench(t, 0, 100, 30)
-	b.refresh(2)
-	b.now = b.now.Add(time.Minute)
-	if !strings.Contains(b.m.Screen(), "figures are 1m0s old") && !strings.Contains(b.m.Screen(), "figures are 1m old") {
-		t.Errorf("old figures are not marked:\n%s", b.m.Screen())
-	}
-	alive := b.source
-	b.source = dying{alive}
-	b.refresh(5)
-	for _, v := range []struct{ name, keys string }{{"overview", "1"}, {"brokers", "2"}, {"topics", "3"}, {"groups", "4"}, {"queues", "4 G enter"}} {
-		b.keys(v.keys)
-		b.check("silent-" + v.name)
-	}
-	b.keys("2")
-	if s := b.m.Screen(); !strings.Contains(s, "silent for 1m") {
-		t.Errorf("the silence of a broker is not told:\n%s", s)
+	for _, size := range sizes {
+		b := newBench(t, 0, size[0], size[1])
+		b.refresh(2)
+		b.now = b.now.Add(time.Minute)
+		if s := b.m.Screen(); !strings.Contains(s, "figures are 1m0s old") && !strings.Contains(s, "figures are 1m old") {
+			t.Errorf("old figures are not marked:\n%s", s)
+		}
+		alive := b.source
+		b.source = dying{alive}
+		b.refresh(5)
+		for _, v := range []struct{ name, keys string }{
+			{"overview", "1"}, {"brokers", "2"}, {"topics", "3"}, {"groups", "4"}, {"queues", "4 G enter"}, {"clients", "5"},
+		} {
+			b.keys(v.keys)
+			b.checkSize("silent-" + v.name)
+		}
+		b.keys("2")
+		if s := b.m.Screen(); !strings.Contains(s, "silent for 1m") {
+			t.Errorf("the silence of a broker is not told:\n%s", s)
+		}
 	}
 }
 
@@ -325,5 +376,25 @@ func BenchmarkScreen(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		_ = m.Screen()
+	}
+}
+
+// What a key that opens a page of many rows costs until its screen is made.
+func BenchmarkPage(b *testing.B) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	m := NewModel(b.Context(), Options{Interval: time.Second, Now: func() time.Time { return now }, Colour: true})
+	m.Update(tea.WindowSizeMsg{Width: 140, Height: 40})
+	d := &Demo{Start: now, Now: func() time.Time { return now }, Many: 1000}
+	m.o.Source = d
+	for range 2 {
+		now = now.Add(2 * time.Second)
+		s, _ := d.Read(b.Context(), Want{})
+		m.took(snapshotMsg{s, nil})
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		m.reading = false
+		m.key([]string{"3", "4"}[i%2])
+		_ = m.View()
 	}
 }

@@ -19,6 +19,7 @@ type column struct {
 	drop  int // 0: it stays
 	grows bool
 	spark bool // its cells are histories, drawn as wide as it is
+	marks bool // what is odd about a row: where there is no room for it, the row begins with !
 }
 
 // cell is a value: as it is drawn, and as it is sorted.

@@ -21,7 +21,7 @@ func (f *frame) groups() *grid {
 		{title: "LOST", sort: 'X', right: true, drop: 5},
 		{title: "RETRY", sort: 'R', right: true, drop: 6},
 		{title: "MODEL", sort: 'M', drop: 8},
-		{title: "MARKS", sort: 'K', drop: 4},
+		{title: "MARKS", sort: 'K', drop: 4, marks: true},
 	}}
 	for i := range f.r.Groups {
 		grp := &f.r.Groups[i]
@@ -113,7 +113,7 @@ func (f *frame) queues() *grid {
 		{title: "AGE", sort: 'A', right: true, drop: 3},
 		{title: "IN FLIGHT", sort: 'F', right: true, drop: 6},
 		{title: "OWNER", sort: 'O', drop: 2, grows: true},
-		{title: "MARKS", sort: 'M', drop: 1},
+		{title: "MARKS", sort: 'M', drop: 1, marks: true},
 	}}
 	if f.group == "" {
 		g.empty = "no group is opened: Enter on a group does"
