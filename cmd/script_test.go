@@ -91,6 +91,7 @@ func TestScripts(t *testing.T) {
 			"golden":    unpackGolden,
 			"lines":     waitLines,
 			"agree":     waitAgree,
+			"aged":      offsetsAreOf,
 			"httpget":   httpGet,
 			"plainly":   exitPlainly,
 

@@ -14,7 +14,8 @@ func newStoreRebuildCmd(a *app) *cobra.Command {
 		rebuildCmd(a, inspect.RebuildQueue, "queue DIR [TOPIC [QUEUE]]", "Build consume queues from the log", `  mqx store rebuild queue ~/store --yes
   mqx store rebuild queue ~/store ORDERS 3 --yes`, 2),
 		rebuildCmd(a, inspect.RebuildIndex, "index DIR", "Build the key index from the log", `  mqx store rebuild index ~/store --yes`, 0),
-		rebuildCmd(a, inspect.RebuildTopics, "topics DIR", "Make topics.json from the queues and the log", `  mqx store rebuild topics ~/store --yes`, 0),
+		rebuildCmd(a, inspect.RebuildTopics, "topics DIR", "Make topics.json from the queues and the log", `  mqx store rebuild topics ~/store --yes
+  mqx store rebuild topics ~/store --confirm store  # topics.json can still be read`, 0),
 		rebuildCmd(a, inspect.RebuildOffsets, "offsets DIR", "Bring consumer offsets into the range of their queues, or from the backup", `  mqx store rebuild offsets ~/store --confirm store`, 0),
 	)
 }
@@ -27,7 +28,7 @@ func rebuildCmd(a *app, part inspect.RebuildPart, use, short, example string, op
 		},
 		RunE: func(c *cobra.Command, args []string) error { return runStoreRebuild(a, c, o, part, args) },
 	}
-	o.add(c, part == inspect.RebuildOffsets)
+	o.add(c, part == inspect.RebuildOffsets || part == inspect.RebuildTopics)
 	return c
 }
 

@@ -1,15 +1,22 @@
 package e2e
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"mqx/internal/testkit"
+	"mqx/message"
+	"mqx/store/inspect"
 )
 
 // repairsByApache are those of repairs that Apache's broker starts on in the short form; MQX_E2E_ALL=1 tries it on all.
@@ -18,8 +25,11 @@ var repairsByApache = []string{"crash_body_mid_firstfile", "clean_cq_missing"}
 // repaired is a damaged store and the messages of it that cannot be read any more: topic, queue, offset. Those of the end of
 // the log are cut, and so is what the queues had of them.
 type repaired struct {
-	lost []string
-	all  bool // tried with MQX_E2E_ALL=1 only
+	lost   []string
+	all    bool                            // tried with MQX_E2E_ALL=1 only
+	golden string                          // the golden store, where the name is not its name
+	damage func(t *testing.T, root string) // what is done to it before
+	step   string                          // a step of the plan that there has to be
 }
 
 var repairs = map[string]repaired{
@@ -49,6 +59,47 @@ var repairs = map[string]repaired{
 	"crash_index_corrupt":       {all: true},
 	"crash_index_missing":       {all: true},
 	"crash_kill9_quiet":         {all: true},
+	"heads":                     {golden: "clean_reference", damage: hurtHeads, step: "mend-records"},
+	"heads and a body":          {golden: "crash_body_mid_firstfile", damage: hurtHeads, step: "mend-records", lost: []string{"CrashA/1/9"}, all: true},
+}
+
+// hurtHeads lets three records say another queue offset, queue or topic than theirs: what no checksum covers.
+func hurtHeads(t *testing.T, root string) {
+	t.Helper()
+	hurt := map[string]func(rec message.View){
+		"CrashA/0/5":  func(rec message.View) { rec[27]++ },
+		"CrashA/1/17": func(rec message.View) { rec[15] = 9 },
+		"CrashB/0/21": func(rec message.View) { rec[len(rec)-2-len(rec.Properties())-1] = 'X' },
+	}
+	d, err := inspect.Open(root, inspect.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := map[int64][]byte{}
+	_, err = d.Log().Walk(context.Background(), inspect.WalkOptions{}, func(phys int64, v message.View) error {
+		if change := hurt[fmt.Sprintf("%s/%d/%d", v.Topic(), v.QueueID(), v.QueueOffset())]; change != nil {
+			changed[phys] = bytes.Clone(v)
+			change(changed[phys])
+		}
+		return nil
+	})
+	if err := errors.Join(err, d.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if len(changed) != len(hurt) {
+		t.Fatalf("%d of the %d records were found", len(changed), len(hurt))
+	}
+	const size = 131072
+	for phys, rec := range changed {
+		f, err := os.OpenFile(filepath.Join(root, "commitlog", fmt.Sprintf("%020d", phys-phys%size)), os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.WriteAt(rec, phys%size)
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // firstOnes are so many messages from the beginning of each queue.
@@ -86,10 +137,17 @@ func TestRepairedStoresAreServed(t *testing.T) {
 				continue
 			}
 			t.Run(variant+" "+name, func(t *testing.T) {
-				root := testkit.GoldenStore(t, variant)
-				mqx(t, "store", "repair", root, "--confirm", filepath.Base(root), "--consumequeue-file-size", "6000", "--index-slots", "1000", "--index-entries", "4000")
+				golden := cmp.Or(want.golden, variant)
+				root := testkit.GoldenStore(t, golden)
+				if want.damage != nil {
+					want.damage(t, root)
+				}
+				plan := mqx(t, "store", "repair", root, "--confirm", filepath.Base(root), "--consumequeue-file-size", "6000", "--index-slots", "1000", "--index-entries", "4000")
+				if !strings.Contains(plan, want.step) {
+					t.Errorf("no step %s: %s", want.step, plan)
+				}
 				mqx(t, "store", "verify", root)
-				serveRepaired(t, root, variant, want.lost, broker)
+				serveRepaired(t, root, golden, want.lost, broker)
 				mqx(t, "store", "verify", root)
 			})
 		}
@@ -125,7 +183,7 @@ func serveRepaired(t *testing.T, root, variant string, lost []string, broker fun
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", clip(diff))
 	}
 	_ = p.stop(t, stopLimit) // a JVM ends with 143

@@ -59,7 +59,7 @@ func (i *importer) runNew() error {
 		return err
 	}
 	if i.plan.Known {
-		if err := i.space(i.root, i.plan.bytes()); err != nil {
+		if err := i.space(i.root, i.plan.bytes()+i.indexHeads()); err != nil {
 			return err
 		}
 	}
@@ -208,7 +208,7 @@ func (i *importer) writeLog(dir string) (*built, error) {
 func (i *importer) derive(b *built) error {
 	root := i.path(importWork)
 	p := &RepairPlan{
-		Root: root, DelayMs: i.delays, Slots: cmp.Or(i.o.Plan.IndexSlots, 5_000_000), Entries: cmp.Or(i.o.Plan.IndexEntries, 20_000_000),
+		Root: root, DelayMs: i.delays, Slots: i.indexSlots(), Entries: i.indexEntries(),
 		Salvage: "mqx/salvage",
 	}
 	queues := &Step{Kind: StepQueues, File: nameQueues, What: "build the queues"}
@@ -428,4 +428,13 @@ func (i *importer) settle() error {
 		}
 	}
 	return i.clear()
+}
+
+func (i *importer) indexSlots() int32   { return cmp.Or(i.o.Plan.IndexSlots, 5_000_000) }
+func (i *importer) indexEntries() int32 { return cmp.Or(i.o.Plan.IndexEntries, 20_000_000) }
+
+// indexHeads is what the slots of new index files take.
+func (i *importer) indexHeads() int64 {
+	files := 1 + 3*i.plan.Messages/int64(max(i.indexEntries(), 1))
+	return files * 4 * int64(i.indexSlots())
 }

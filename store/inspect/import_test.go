@@ -248,6 +248,17 @@ func TestImportChecksSpace(t *testing.T) {
 
 type smallDisk struct{ vfs.FS }
 
+// The slots of a new index file take their space, however few messages there are.
+func TestImportChecksSpaceOfIndex(t *testing.T) {
+	o := small(simpleLines(1, "Fresh"))
+	o.Plan.IndexSlots = 10_000
+	o.FS = smallDisk{vfs.OS}
+	_, err := inspect.Import(context.Background(), filepath.Join(t.TempDir(), "store"), o)
+	if x, ok := errors.AsType[*inspect.NoSpaceError](err); !ok || x.Need < 40_000 {
+		t.Error(err)
+	}
+}
+
 func (smallDisk) Usage(string) (vfs.Usage, error) { return vfs.Usage{Total: 10000, Free: 2000}, nil }
 
 // An import whose store is whole and not yet in its place is finished by the next one, wherever it was interrupted.

@@ -59,7 +59,7 @@ func (d *Dir) Lags(ctx context.Context) ([]Lag, error) {
 		_, configured := groups[o.Group]
 		l := Lag{GroupOffset: o, State: LagOK, Configured: configured}
 		k, there := queues[QueueKey{Topic: o.Topic, ID: o.Queue}]
-		_, known := configs[o.Topic]
+		cfg, known := configs[o.Topic]
 		switch {
 		case o.Group == "" || o.Topic == "":
 			l.State = LagBadEntry
@@ -76,6 +76,8 @@ func (d *Dir) Lags(ctx context.Context) ([]Lag, error) {
 				ends[k] = e
 			}
 			l.judge(e)
+		case topics[o.Topic] && known && o.Offset <= 0 && o.Queue >= 0 && int64(o.Queue) < max(cfg.ReadQueues, cfg.WriteQueues):
+			l.judgeEmpty() // it has no files before its first message
 		case topics[o.Topic]:
 			l.State = LagNoQueue
 		case known:
@@ -101,7 +103,7 @@ func (l *Lag) judge(e Ends) {
 	}
 }
 
-// judgeEmpty: the topic is configured and has no message yet.
+// judgeEmpty: the queue is configured and has no message yet.
 func (l *Lag) judgeEmpty() {
 	switch {
 	case l.Offset < 0:

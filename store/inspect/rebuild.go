@@ -78,7 +78,7 @@ func planPart(ctx context.Context, root string, part RebuildPart, names []string
 		b.indexStep()
 	case RebuildTopics:
 		file := nameConfig + "/topics.json"
-		b.add(&Step{Kind: StepQuarantine, File: file, What: "move " + file + " and its backup to mqx/quarantine"})
+		b.add(&Step{Kind: StepQuarantine, File: file, What: "move " + file + " and its backup to mqx/quarantine", Destructive: b.topicsKnown()})
 		b.add(&Step{Kind: StepTopics, File: file, What: "make topics.json from the queues and the log"})
 	case RebuildOffsets:
 		for _, f := range r.Findings {
@@ -89,6 +89,17 @@ func planPart(ctx context.Context, root string, part RebuildPart, names []string
 	}
 	b.planIsOver()
 	return b.plan, r, nil
+}
+
+// topicsKnown reports whether topics.json or its backup can be read: what they say of permissions, attributes and queues
+// without a message follows from nothing else.
+func (b *planner) topicsKnown() bool {
+	const name = "topics.json"
+	j, err := b.v.d.JSON(name)
+	if err != nil {
+		return false
+	}
+	return j.Main != nil && configErr(name, j.Main) == nil || j.Backup != nil && configErr(name, j.Backup) == nil
 }
 
 func (b *planner) chooseQueues(names []string) error {
