@@ -233,3 +233,53 @@ func TestRequestReply(t *testing.T) {
 		r.stop()
 	}
 }
+
+// What a reply asks for is done or refused as with any other message that is sent.
+func TestReplyProperties(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	r.createTopic("T", 1)
+	r.send("T", 0, "", "before")
+	for _, tt := range []struct {
+		props []string
+		sys   int32
+	}{
+		{[]string{"INNER_NUM", "1000"}, message.FlagInnerBatch},
+		{[]string{"INNER_NUM", "1000"}, message.FlagInnerBatch | message.FlagNeedUnwrap},
+		{nil, message.FlagInnerBatch},
+		{[]string{"INNER_NUM", "2"}, 0},
+		{[]string{"__LITE_TOPIC", "a"}, 0},
+		{[]string{"TRAN_MSG", "true"}, 0},
+		{[]string{"TRAN_MSG", "true"}, message.TransactionPrepared},
+		{nil, message.TransactionRollback},
+		{nil, message.TransactionPrepared},
+		{nil, message.TransactionCommit},
+		{[]string{"DELAY", "abc"}, 0},
+		{[]string{"TIMER_DELAY_SEC", "999999999"}, 0},
+	} {
+		h := sendHeaderOf("T", 0, prop(tt.props...))
+		h.SysFlag = tt.sys
+		if resp := r.call(remoting.ReqSendReplyMessageV2, h, []byte("x")); resp.Code != remoting.RespMessageIllegal {
+			t.Errorf("%v, system flag %#x: %d %q", tt.props, tt.sys, resp.Code, resp.Remark)
+		}
+	}
+	r.send("T", 0, "", "after")
+	reply := func(props ...string) {
+		t.Helper()
+		if resp := r.call(remoting.ReqSendReplyMessageV2, sendHeaderOf("T", 0, prop(props...)), []byte("reply")); resp.Fields.String("queueId") != "0" {
+			t.Errorf("%v: %d %q %v", props, resp.Code, resp.Remark, fieldText(resp.Fields))
+		}
+	}
+	reply("DELAY", "18")
+	reply("TIMER_DELAY_SEC", "3600")
+	reply("POP_CK", "x")
+	recs := r.all("T", 0)
+	if d := cmp.Diff("before after reply", bodyText(recs)); d != "" {
+		t.Fatal(d)
+	}
+	if props := message.ParseProperties(recs[2].Properties); props["POP_CK"] != "" || props["UNIQ_KEY"] == "" {
+		t.Errorf("%q", recs[2].Properties)
+	}
+	if n, m := r.store.MaxOffset(message.TopicSchedule, 17), r.store.MaxOffset(message.TopicTimer, 0); n != 1 || m != 1 {
+		t.Errorf("%d and %d replies wait for their time, want one each", n, m)
+	}
+}

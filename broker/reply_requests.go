@@ -48,22 +48,49 @@ func (b *Broker) handleReply(r *server.Request) {
 	if body == nil {
 		body = []byte{}
 	}
-	b.fillRecord(it, body, it.head.Properties)
+	p := scanProps(it.head.Properties)
+	if e := b.fillReply(it, body, &p, now); e != nil {
+		it.refuse(e)
+		return
+	}
 	code, remark := remoting.RespSuccess, ""
 	if e := b.pushReply(it, now); e != nil {
 		code, remark = e.Code, e.Text
 	}
 	if b.cfg().StoreReplyMessage {
-		b.storeReply(it, code, remark)
+		b.storeReply(it, &p, code, remark)
 		return
 	}
 	it.answerReply(code, remark, false)
 }
 
+// fillReply checks a reply as a send is checked and builds its record. One that
+// asks for a later time is handed over now, and its copy is stored for then.
+func (b *Broker) fillReply(it *sendItem, body []byte, p *sendProps, now time.Time) *refusedError {
+	if p.prepared || it.head.SysFlag&message.FlagTransactionMask != 0 {
+		return refuse(remoting.RespMessageIllegal, "a reply cannot be part of a transaction (%s, system flag %#x); nothing was stored",
+			message.PropTranMsg, it.head.SysFlag&message.FlagTransactionMask)
+	}
+	if e := b.checkServed(it, p); e != nil {
+		return e
+	}
+	it.key = p.uniqKey
+	var newKey []byte
+	if len(it.key) == 0 {
+		newKey = b.ids.AppendNext(nil)
+		it.key = newKey
+	}
+	it.props = b.own().appendStored(it.props[:0], it.head.Properties, p, newKey)
+	b.fillRecord(it, body, it.props)
+	if b.cfg().StoreReplyMessage && (p.delay != nil || p.timer != "") {
+		return b.divert(&it.put.Record, now)
+	}
+	return nil
+}
+
 // storeReply stores a reply and answers it. A failure to store is logged, as the
 // reply itself has reached its client.
-func (b *Broker) storeReply(it *sendItem, code int32, remark string) {
-	p := scanProps(it.head.Properties)
+func (b *Broker) storeReply(it *sendItem, p *sendProps, code int32, remark string) {
 	b.putOwn(it.put.Record, !p.noWait, func(put *store.Put) {
 		stored := put.Status.Stored()
 		if !stored {

@@ -183,6 +183,7 @@ func (b *Broker) fillHalf(it *sendItem, p *sendProps, now time.Time) *refusedErr
 	r := &it.put.Record
 	if p.delay != nil || p.timer != "" {
 		probe := *r
+		probe.SysFlag &^= message.FlagTransactionMask // as its committed message will be
 		if e := b.divert(&probe, now); e != nil {
 			return e
 		}

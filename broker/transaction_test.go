@@ -235,6 +235,26 @@ func TestEndRefusals(t *testing.T) {
 
 // A producer that never knows is asked transactionCheckMax times, in turn with
 // the others of its group; then the half message is given up.
+// What nobody could deliver once it is committed is no half message, whichever way the client says that it is one.
+func TestUndeliverableHalves(t *testing.T) {
+	cfg := transactionConfig(t.TempDir())
+	cfg.TransactionTimeOut = time.Hour
+	r := start(t, cfg)
+	r.createTopic("T", 2)
+	for _, sys := range []int32{0, message.TransactionPrepared} {
+		for _, late := range [][]string{{"TIMER_DELAY_SEC", "999999999"}, {"DELAY", "abc"}, {"TIMER_DELIVER_MS", "x"}} {
+			h := sendHeaderOf("T", 1, prop(append([]string{"TRAN_MSG", "true", "PGROUP", "PG", "UNIQ_KEY", "k"}, late...)...))
+			h.SysFlag = sys
+			if resp := r.call(remoting.ReqSendMessageV2, h, []byte("x")); resp.Code != remoting.RespMessageIllegal {
+				t.Errorf("%v, system flag %d: %d %q", late, sys, resp.Code, resp.Remark)
+			}
+		}
+	}
+	if n := r.store.MaxOffset(message.TopicHalf, 0); n != 0 {
+		t.Errorf("%d half messages", n)
+	}
+}
+
 func TestTransactionChecks(t *testing.T) {
 	cfg := transactionConfig(t.TempDir())
 	cfg.TransactionCheckMax = 4 // N064: the number that is configured

@@ -237,7 +237,8 @@ func (d *dispatcher) put(off int64, rec message.View) {
 	props := rec.Properties()
 	tagsCode := s.tagsCode(topic, rec, props)
 	u := consumequeue.Unit{Phys: off, Size: rec.Size(), TagsCode: tagsCode}
-	if q.batch.Load() != nil || q.batched && q.cq.Load() == nil || isInnerBatch(rec, props) {
+	// A queue of single messages stays one: another beside it would hide them.
+	if q.batch.Load() != nil || q.cq.Load() == nil && (q.batched || isInnerBatch(rec, props)) {
 		d.putBatchUnit(q, u, rec, props)
 	} else if !d.putUnit(q, rec.QueueOffset(), u, rec) {
 		return

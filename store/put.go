@@ -27,7 +27,7 @@ type Put struct {
 	Batch bool
 	// Inner says that Record.Body is such a list, of Inner messages, and becomes one record with as many queue offsets
 	// (docs/format/batch.md): only for topics with batch queues. The store adds INNER_BASE; INNER_NUM and the flags are
-	// the caller's.
+	// the caller's. Without Inner a record with message.FlagInnerBatch is refused.
 	Inner int16
 	// WaitFlush asks for Done only after the record is durable when the store flushes
 	// synchronously (property WAIT, true unless the producer says otherwise).
@@ -210,6 +210,9 @@ func (w *putWork) add(p *Put) (Status, error) {
 	if status, err := s.check(r, p.Batch, p.Again); status != PutOK {
 		return status, err
 	}
+	if err := s.checkInner(p); err != nil {
+		return MessageIllegal, err
+	}
 	from, fromSize := len(w.buf), len(w.sizes)
 	late, status, err := w.late(p)
 	if status != PutOK {
@@ -265,6 +268,22 @@ func (s *Store) check(r *message.Record, batch, again bool) (Status, error) {
 		return PutOK, nil // each record is checked for itself
 	}
 	return s.checkRecord(r, again)
+}
+
+// checkInner refuses what would number a queue otherwise than its messages: a record that says it is a batch and is none
+// of Put.Inner, and an inner batch for a queue of single messages.
+func (s *Store) checkInner(p *Put) error {
+	r := &p.Record
+	if p.Inner <= 0 {
+		if r.SysFlag&message.FlagInnerBatch != 0 {
+			return fmt.Errorf("system flag %#x says that the message is a batch, which it is not", r.SysFlag)
+		}
+		return nil
+	}
+	if q := s.queues.getBytes(r.Topic, r.QueueID); q != nil && q.cq.Load() != nil && q.batch.Load() == nil {
+		return fmt.Errorf("queue %d of topic %q holds single messages, no batches", r.QueueID, r.Topic)
+	}
+	return nil
 }
 
 func (s *Store) checkRecord(r *message.Record, again bool) (Status, error) {

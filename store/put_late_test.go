@@ -291,3 +291,46 @@ func TestGoldenNumbersAgain(t *testing.T) {
 		})
 	}
 }
+
+// A record that says it is a batch and is none of Put.Inner is refused, and so is a batch for a queue of single messages:
+// either would number the queue otherwise than its messages, and a batch queue beside the other would hide it.
+func TestNoBatchAmongSingleMessages(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.RootDir = t.TempDir()
+	s := mustOpen(t, cfg)
+	put := func(body string, flag int32, inner int16) Status {
+		r := newRecord("T", 0, body, string(message.AppendProperty(nil, message.PropInnerNum, "3")))
+		r.SysFlag = flag
+		p := &Put{Record: r, Inner: inner, Done: func(*Put) {}}
+		s.PutBatch([]*Put{p})
+		catchUp(t, s)
+		return p.Status
+	}
+	if status := put("x", message.FlagInnerBatch, 0); status != MessageIllegal {
+		t.Errorf("a false batch: %v", status)
+	}
+	if status := put("a", 0, 0); status != PutOK {
+		t.Fatal(status)
+	}
+	if status := put("x", message.FlagInnerBatch, 0); status != MessageIllegal {
+		t.Errorf("a false batch: %v", status)
+	}
+	if status := put("x", message.FlagInnerBatch|message.FlagNeedUnwrap, 3); status != MessageIllegal {
+		t.Errorf("a batch: %v", status)
+	}
+	if status := put("b", 0, 0); status != PutOK {
+		t.Fatal(status)
+	}
+	if got := readAll(t, s, "T", 0, nil); len(got) != 2 || string(got[0].Body()) != "a" || string(got[1].Body()) != "b" {
+		t.Errorf("%d messages", len(got))
+	}
+	// In a log that another wrote, it is a message among the others.
+	rec := newRecord("T", 0, "c", string(message.AppendProperty(nil, message.PropInnerNum, "3")))
+	rec.SysFlag = message.FlagInnerBatch
+	buf := rec.Append(nil, false)
+	message.PatchOffsets(buf, 2, s.LogEnd(), 1)
+	s.dispatcher.put(s.LogEnd(), buf)
+	if q := s.queues.get("T", 0); q.batch.Load() != nil || q.cq.Load().Max() != 3 {
+		t.Errorf("a queue of single messages has become one of batches")
+	}
+}
