@@ -166,6 +166,15 @@ func (t *groupTable) Put(configs []remoting.SubscriptionGroupConfig, done func(e
 			t.mu.Unlock()
 			return refuse(remoting.RespInvalidParameter, "subscriptionDataSet of group %s: %s (useStaticSubscription)", c.GroupName, noEffectReasons["staticsub"])
 		}
+		switch c.GroupRetryPolicy.Type {
+		case "": // null
+			c.GroupRetryPolicy.Type = remoting.RetryCustomized
+		case remoting.RetryCustomized, remoting.RetryExponential:
+		default:
+			t.mu.Unlock()
+			return refuse(remoting.RespInvalidParameter, "groupRetryPolicy.type of group %s: %q is neither %s nor %s",
+				c.GroupName, c.GroupRetryPolicy.Type, remoting.RetryCustomized, remoting.RetryExponential)
+		}
 		old := t.mu.groups[c.GroupName]
 		var current map[string]string
 		if old != nil {

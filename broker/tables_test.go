@@ -137,6 +137,62 @@ func newTestOffsets(t *testing.T, path string) *offsetTable {
 	return o
 }
 
+// What a file or a request does not say of a group or topic is what Apache's classes begin with, not zero.
+func TestWhatIsNotSaid(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	dir := filepath.Join(cfg.Store.RootDir, "config")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"subscriptionGroup.json": `{"dataVersion":{"counter":1,"timestamp":7},"subscriptionGroupTable":{"G49":{"brokerId":0,"consumeBroadcastEnable":true,"consumeEnable":false,
+			"consumeFromMinEnable":true,"groupName":"G49","retryMaxTimes":3,"retryQueueNums":1,"whichBrokerWhenConsumeSlowly":1}}}`,
+		"topics.json": `{"dataVersion":{"counter":1,"timestamp":7},"topicConfigTable":{"T49":{"topicName":"T49","writeQueueNums":4}}}`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := start(t, cfg)
+	ask := func(code int32, body string) {
+		t.Helper()
+		r.ok(code, nil, []byte(body))
+	}
+	ask(remoting.ReqUpdateAndCreateSubscriptionGroup, `{"groupName":"A"}`)
+	ask(remoting.ReqUpdateAndCreateSubscriptionGroupList, `{"groupConfigList":[{"groupName":"B"},{"groupName":"C","retryMaxTimes":0,"groupRetryPolicy":{"type":"EXPONENTIAL","exponentialRetryPolicy":{"max":7}}}]}`)
+	ask(remoting.ReqUpdateAndCreateTopicList, `{"topicConfigList":[{"topicName":"X"},{"topicName":"Y","readQueueNums":2,"perm":4}]}`)
+	group := func(name string, change func(*remoting.SubscriptionGroupConfig)) {
+		t.Helper()
+		want := remoting.NewSubscriptionGroupConfig(name)
+		change(&want)
+		if d := cmp.Diff(want, r.groups.Get(name).SubscriptionGroupConfig); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	group("A", func(*remoting.SubscriptionGroupConfig) {})
+	group("B", func(*remoting.SubscriptionGroupConfig) {})
+	group("C", func(c *remoting.SubscriptionGroupConfig) {
+		c.RetryMaxTimes = 0
+		c.GroupRetryPolicy = remoting.GroupRetryPolicy{Type: remoting.RetryExponential, ExponentialRetryPolicy: &remoting.ExponentialRetryPolicy{Initial: 5000, Max: 7, Multiplier: 2}}
+	})
+	group("G49", func(c *remoting.SubscriptionGroupConfig) { c.RetryMaxTimes, c.ConsumeEnable = 3, false })
+	topic := func(name string, change func(*remoting.TopicConfig)) {
+		t.Helper()
+		want := remoting.NewTopicConfig(name)
+		change(&want)
+		if d := cmp.Diff(want, r.topics.Get(name).TopicConfig); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	topic("X", func(*remoting.TopicConfig) {})
+	topic("Y", func(c *remoting.TopicConfig) { c.ReadQueueNums, c.Perm = 2, 4 })
+	topic("T49", func(c *remoting.TopicConfig) { c.WriteQueueNums = 4 })
+	resp := r.call(remoting.ReqUpdateAndCreateSubscriptionGroup, nil, []byte(`{"groupName":"A","groupRetryPolicy":{"type":"FOO"}}`))
+	if resp.Code != remoting.RespInvalidParameter || !strings.Contains(resp.Remark, "groupRetryPolicy.type") {
+		t.Errorf("a policy of an unknown kind: %d %q", resp.Code, resp.Remark)
+	}
+}
+
 func TestOffsets(t *testing.T) {
 	path := filepath.Join(configDir(t), "consumerOffset.json")
 	o := newTestOffsets(t, path)

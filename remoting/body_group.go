@@ -36,6 +36,27 @@ func NewSubscriptionGroupConfig(name string) SubscriptionGroupConfig {
 	}
 }
 
+// JSONDefaults gives what an object does not have the value that Apache's class
+// begins with.
+func (c *SubscriptionGroupConfig) JSONDefaults() { *c = NewSubscriptionGroupConfig("") }
+
+// JSONDefaults is that of SubscriptionGroupConfig.
+func (p *GroupRetryPolicy) JSONDefaults() { *p = GroupRetryPolicy{Type: RetryCustomized} }
+
+// JSONDefaults is that of SubscriptionGroupConfig.
+func (p *ExponentialRetryPolicy) JSONDefaults() {
+	*p = ExponentialRetryPolicy{Initial: 5000, Max: 7_200_000, Multiplier: 2}
+}
+
+// JSONDefaults is that of SubscriptionGroupConfig: the delay levels from the first on.
+func (p *CustomizedRetryPolicy) JSONDefaults() {
+	const second, minute, hour = 1000, 60_000, 3_600_000
+	*p = CustomizedRetryPolicy{Next: []int64{
+		second, 5 * second, 10 * second, 30 * second, minute, 2 * minute, 3 * minute, 4 * minute, 5 * minute, 6 * minute, 7 * minute,
+		8 * minute, 9 * minute, 10 * minute, 20 * minute, 30 * minute, hour, 2 * hour,
+	}}
+}
+
 // SimpleSubscriptionData is one subscription that a group must have.
 type SimpleSubscriptionData struct {
 	Expression     string `json:"expression"`

@@ -27,6 +27,10 @@ func NewTopicConfig(name string) TopicConfig {
 	}
 }
 
+// JSONDefaults gives what an object does not have the value that Apache's class
+// begins with.
+func (c *TopicConfig) JSONDefaults() { *c = NewTopicConfig("") }
+
 // TopicConfigTable is the table of a broker's topics (topics.json).
 type TopicConfigTable struct {
 	DataVersion      DataVersion            `json:"dataVersion"`

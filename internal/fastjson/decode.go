@@ -88,6 +88,9 @@ func (p *parser) decodeStruct(v reflect.Value, k kind) error {
 		return err
 	}
 	pl := planOf(v.Type())
+	if pl.defaults {
+		v.Addr().Interface().(Defaulter).JSONDefaults()
+	}
 	for first := true; ; first = false {
 		more, err := p.more(first, '}')
 		if err != nil || !more {

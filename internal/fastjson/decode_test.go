@@ -207,3 +207,37 @@ func TestUnmarshalReplacesWhatWasThere(t *testing.T) {
 		t.Errorf("read %+v", v)
 	}
 }
+
+type withDefaults struct {
+	A int  `json:"a"`
+	B bool `json:"b"`
+}
+
+func (w *withDefaults) JSONDefaults() { *w = withDefaults{A: 7, B: true} }
+
+// A Defaulter has its defaults wherever it stands, and every time it is read.
+func TestUnmarshalDefaults(t *testing.T) {
+	type outer struct {
+		withDefaults
+		C int `json:"c"`
+	}
+	type all struct {
+		One  withDefaults            `json:"one"`
+		Ptr  *withDefaults           `json:"ptr"`
+		List []withDefaults          `json:"list"`
+		Map  map[string]withDefaults `json:"map"`
+		Out  outer                   `json:"out"`
+	}
+	var got all
+	if err := Unmarshal([]byte(`{"one":{"a":1},"ptr":{},"list":[{"b":false},{}],"map":{"x":{"a":2,"b":false},"y":{}},"out":{"c":3}}`), &got); err != nil {
+		t.Fatal(err)
+	}
+	d := withDefaults{7, true}
+	want := all{
+		One: withDefaults{1, true}, Ptr: &d, List: []withDefaults{{7, false}, d},
+		Map: map[string]withDefaults{"x": {2, false}, "y": d}, Out: outer{d, 3},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v", got)
+	}
+}

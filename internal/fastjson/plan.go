@@ -17,9 +17,17 @@ type field struct {
 
 // plan is what is known of a struct type.
 type plan struct {
-	fields []field // by name
-	byName map[string]*field
+	fields   []field // by name
+	byName   map[string]*field
+	defaults bool // the type is a Defaulter
 }
+
+// Defaulter is implemented by pointers to structs whose members are not zero
+// when an object does not have them: Unmarshal calls JSONDefaults before it
+// reads the object. A struct that embeds one is one.
+type Defaulter interface{ JSONDefaults() }
+
+var defaulter = reflect.TypeFor[Defaulter]()
 
 var plans sync.Map // reflect.Type -> *plan
 
@@ -27,7 +35,7 @@ func planOf(t reflect.Type) *plan {
 	if p, ok := plans.Load(t); ok {
 		return p.(*plan)
 	}
-	p := &plan{byName: map[string]*field{}}
+	p := &plan{byName: map[string]*field{}, defaults: reflect.PointerTo(t).Implements(defaulter)}
 	alts := map[string]string{}
 	p.collect(t, nil, alts)
 	slices.SortFunc(p.fields, func(a, b field) int { return strings.Compare(a.name, b.name) })
