@@ -299,3 +299,5 @@ func importFailure(dir string, err error) error {
 	}
 	return storeFailure(dir, err)
 }
+
+var errPlanOnly = failf(ExitOK, "only the plan was asked for")

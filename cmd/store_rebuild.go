@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -52,35 +51,27 @@ func runStoreRebuild(a *app, c *cobra.Command, o *repairOptions, part inspect.Re
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()
 	bar := newProgressLine(a, "verify")
-	var shown *inspect.RepairPlan
-	resumed := false
-	err := inspect.Rebuild(ctx, dir, part, args[1:], inspect.RepairOptions{
-		Open: o.open(), Verify: o.verify.options(bar), Plan: o.planOptions(),
-		Agree: func(r *inspect.Report, p *inspect.RepairPlan) error {
-			bar.end()
-			shown, resumed = p, resumed || r == nil
-			if o.safety.planOnly() {
-				return errPlanOnly
-			}
-			o.show(a, dir, p, r == nil)
-			return o.agree(a, dir, p, r != nil && resumed)
-		},
-		Apply: inspect.ApplyOptions{OnStep: func(_ int, s *inspect.Step) { a.note("%s", s.What) }},
-	})
+	options := inspect.RepairOptions{Open: o.open(), Verify: o.verify.options(bar), Plan: o.planOptions()}
+	if o.safety.planOnly() {
+		p, err := inspect.PlanRebuild(ctx, dir, part, args[1:], options)
+		bar.end()
+		if err != nil {
+			return repairFailure(dir, a.withTimeout(ctx, err))
+		}
+		return o.planned(a, p)
+	}
+	shown, resumed := &inspect.RepairPlan{}, false
+	options.Agree = func(r *inspect.Report, p *inspect.RepairPlan) error {
+		bar.end()
+		shown, resumed = p, resumed || r == nil
+		o.show(a, dir, p, r == nil)
+		return o.agree(a, dir, p, r != nil && resumed)
+	}
+	options.Apply = inspect.ApplyOptions{OnStep: func(_ int, s *inspect.Step) { a.note("%s", s.What) }}
+	err := inspect.Rebuild(ctx, dir, part, args[1:], options)
 	bar.end()
-	if err != nil && !errors.Is(err, errPlanOnly) {
+	if err != nil {
 		return repairFailure(dir, a.withTimeout(ctx, err))
 	}
-	if shown == nil {
-		shown = &inspect.RepairPlan{}
-	}
-	if rowsErr := o.rows(a, shown.Steps); rowsErr != nil {
-		return rowsErr
-	}
-	if err != nil && o.safety.exitCode && len(shown.Steps) > 0 {
-		return silentError{ExitCheckFailed}
-	}
-	return nil
+	return o.rows(a, shown.Steps)
 }
-
-var errPlanOnly = failf(ExitOK, "only the plan was asked for")

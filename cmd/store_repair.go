@@ -210,6 +210,11 @@ func (o *repairOptions) plan(ctx context.Context, a *app, dir string) error {
 	if err != nil {
 		return repairFailure(dir, err)
 	}
+	return o.planned(a, p)
+}
+
+// planned is the answer where only the plan was asked for.
+func (o *repairOptions) planned(a *app, p *inspect.RepairPlan) error {
 	if err := o.rows(a, p.Steps); err != nil {
 		return err
 	}

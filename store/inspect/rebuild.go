@@ -55,6 +55,13 @@ func Rebuild(ctx context.Context, root string, part RebuildPart, names []string,
 	return Apply(ctx, p, o.Apply)
 }
 
+// PlanRebuild is the plan of Rebuild for a directory as it is. It takes no lock and writes nothing, also beside a running
+// broker; what an interrupted repair has still to do is none of it. Errors as those of Rebuild.
+func PlanRebuild(ctx context.Context, root string, part RebuildPart, names []string, o RepairOptions) (*RepairPlan, error) {
+	p, _, err := planPart(ctx, root, part, names, o)
+	return p, err
+}
+
 // planPart makes the plan for one part. The rest of the store is looked at as by Verify: what generation a queue is of,
 // which delays its levels have, which topics are gone.
 func planPart(ctx context.Context, root string, part RebuildPart, names []string, o RepairOptions) (p *RepairPlan, r *Report, err error) {
