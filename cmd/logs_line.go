@@ -116,7 +116,7 @@ func msOf(text string) time.Duration {
 }
 
 // costs are how Apache's lines say how long something took, with the number in ms.
-var costs = regexp.MustCompile(`(?i)(?:cost|costs|elapsed|elapsed time|cost time|took|take|spent|use time|RT)\s*(?:\(ms\)|time\(ms\)|time)?\s*[:=]?\s*(\d+)\s*(ms|mills|millis|milliseconds|s)?\b`)
+var costs = regexp.MustCompile(`(?i)(?:cost|costs|elapsed|elapsed time|cost time|use time|\b(?:took|take|spent|RT))\s*(?:\(ms\)|time\(ms\)|time)?\s*[:=]?\s*(\d+)\s*(ms|mills|millis|milliseconds|s)?\b`)
 
 // tookIn finds how long something took in a text.
 func tookIn(text string) (time.Duration, bool) {
