@@ -122,7 +122,8 @@ func explainText(text, lang string) (rows [][]any) {
 	}
 	lower := strings.ToLower(text)
 	for i := range remarks {
-		if strings.Contains(lower, remarks[i].part) {
+		// What stands in brackets is also asked for without them.
+		if part := remarks[i].part; strings.Contains(lower, part) || lower == strings.Trim(part, "[]") {
 			rows = append(rows, []any{nil, remarks[i].part, remarks[i].meaning.in(lang), remarks[i].todo.in(lang)})
 			break
 		}
