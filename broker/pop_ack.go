@@ -229,6 +229,9 @@ func (c *ackCall) batchEntry(e *remoting.BatchAck, broker string) *refusedError 
 // ackOrdered marks a message of an ordered pop as consumed and moves the
 // consumer offset.
 func (s *popService) ackOrdered(k pop.QueueKey, offset, popTime, invisible int64, r *server.Request) *refusedError {
+	if s.b.groups.Get(k.Group) == nil {
+		return refuse(remoting.RespSubscriptionGroupNotExist, "subscription group [%s] does not exist", k.Group)
+	}
 	if old, ok := s.b.offsets.Committed(k.Topic, k.Group, k.Queue); ok && offset < old {
 		return nil
 	}
@@ -238,9 +241,12 @@ func (s *popService) ackOrdered(k pop.QueueKey, offset, popTime, invisible int64
 	if ok && offset < old {
 		return nil
 	}
+	if !ok {
+		old = -1
+	}
 	now := s.b.now().UnixMilli()
 	s.mu.Lock()
-	next, res := s.mu.orders.Ack(k, offset, popTime)
+	next, res := s.mu.orders.Ack(k, offset, popTime, old)
 	s.mu.dirty = true
 	open := !s.mu.orders.Blocked(k, "", invisible, now)
 	s.watchFree(k)

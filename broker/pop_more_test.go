@@ -166,3 +166,96 @@ func TestPopOffsetWhileCommitting(t *testing.T) {
 		t.Errorf("it begins at %d in the end, not at %d", at, rounds)
 	}
 }
+
+// A topic or group that is deleted and made anew begins at its start, also when checkpoints are kept in memory.
+func TestPopOfWhatWasDeleted(t *testing.T) {
+	t.Parallel()
+	for _, merge := range []bool{false, true} {
+		p := startPop(t, func(c *Config) { c.PopMerge, c.PopStay = merge, time.Hour })
+		p.createTopic("T", 1)
+		for i := range 5 {
+			p.send("T", 0, "", fmt.Sprint("old", i))
+		}
+		old := p.pop(popHeader("G", "T", 0))
+		if len(old) != 5 {
+			t.Fatal(len(old))
+		}
+		p.ok(remoting.ReqDeleteSubscriptionGroup, &remoting.DeleteSubscriptionGroupHeader{GroupName: "G", CleanOffset: true}, nil)
+		p.ack("G", old[0]) // late
+		if got := bodies(p.pop(popHeader("G", "T", 0))); len(got) != 5 {
+			t.Errorf("merging %v: of a group made anew: %v", merge, got)
+		}
+		p.ok(remoting.ReqDeleteTopicInBroker, &remoting.DeleteTopicHeader{Topic: "T"}, nil)
+		p.createTopic("T", 1)
+		for i := range 3 {
+			p.send("T", 0, "", fmt.Sprint("new", i))
+		}
+		if got := bodies(p.pop(popHeader("G", "T", 0))); !slices.Equal(got, []string{"new0", "new1", "new2"}) {
+			t.Errorf("merging %v: of a topic made anew: %v", merge, got)
+		}
+		p.stop()
+	}
+}
+
+// Without the state of an ordered pop nothing is committed but over the message at the committed offset, and a group
+// that does not exist has nothing to acknowledge.
+func TestOrderedAckWithoutState(t *testing.T) {
+	t.Parallel()
+	p := startPop(t, nil)
+	p.createTopic("T", 1)
+	for i := range 4 {
+		p.send("T", 0, "", fmt.Sprint("m", i))
+	}
+	h := popHeader("G", "T", 0)
+	h.Order = true
+	got := p.pop(h)
+	if len(got) != 4 {
+		t.Fatal(len(got))
+	}
+	p.pops.mu.Lock()
+	p.pops.mu.orders.Clear(pop.QueueKey{Topic: "T", Group: "G"})
+	p.pops.mu.Unlock()
+	for _, step := range []struct{ ack, committed int64 }{{2, 0}, {0, 1}, {0, 1}, {3, 1}, {1, 2}} {
+		p.ack("G", got[step.ack])
+		if off, ok := p.offsets.Committed("T", "G", 0); !ok || off != step.committed {
+			t.Errorf("ack of %d: committed %d, want %d", step.ack, off, step.committed)
+		}
+	}
+	resp := p.call(remoting.ReqAckMessage, &remoting.AckMessageHeader{ConsumerGroup: "NEVER", Topic: "T", ExtraInfo: got[0].receipt}, nil)
+	if _, ok := p.offsets.Committed("T", "NEVER", 0); resp.Code != remoting.RespSubscriptionGroupNotExist || ok {
+		t.Errorf("a group that does not exist: %d %q, committed %v", resp.Code, resp.Remark, ok)
+	}
+}
+
+// A pop that has enough leaves the offset that was set for the next queue to the pop that reads it.
+func TestPopLeavesAResetOfAQueueThatItDoesNotRead(t *testing.T) {
+	t.Parallel()
+	p := startPop(t, nil)
+	p.createTopic("T", 2)
+	for q := range int32(2) {
+		for i := range 3 {
+			p.send("T", q, "", fmt.Sprint("m", q, i))
+		}
+	}
+	h := popHeader("G", "T", -1)
+	if got := p.pop(h); len(got) != 6 {
+		t.Fatal(len(got))
+	}
+	for q := range int32(2) {
+		p.ok(remoting.ReqInvokeBrokerToResetOffset, &remoting.ResetOffsetHeader{Topic: "T", Group: "G", QueueID: q, Offset: remoting.Opt[int64]{OK: true, Value: 0}}, nil)
+	}
+	h = popHeader("G", "T", -1)
+	h.MaxMsgNums = 1
+	if got := p.pop(h); len(got) != 1 {
+		t.Fatal(bodies(got))
+	}
+	pending := 0
+	for q := range int32(2) {
+		if _, ok := p.offsets.TakeReset([]byte("T"), []byte("G"), q); ok {
+			pending++
+		}
+	}
+	if pending != 1 {
+		t.Errorf("%d of the offsets that were set wait, want that of the queue that was not read", pending)
+	}
+}

@@ -43,6 +43,13 @@ func (c *popCall) readQueue(topic string, retry bool, queue int32) {
 		c.rest += max(0, end-s.offset(key, h.InitMode))
 		return
 	}
+	want := int(h.MaxMsgNums) - c.count
+	if want <= 0 { // nothing of it is read: neither its first offset nor one that was set is taken
+		if !h.Order || !s.blocked(key, h.AttemptID, h.InvisibleTime) {
+			c.rest += max(0, end-s.offset(key, h.InitMode))
+		}
+		return
+	}
 	start := s.claim(key, h.InitMode)
 	if h.Order {
 		if s.blocked(key, h.AttemptID, h.InvisibleTime) {
@@ -50,8 +57,7 @@ func (c *popCall) readQueue(topic string, retry bool, queue int32) {
 		}
 		q.inflight.Store(0)
 	}
-	want := int(h.MaxMsgNums) - c.count
-	if want <= 0 || start == end {
+	if start == end {
 		c.rest += max(0, end-start)
 		return
 	}

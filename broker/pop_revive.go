@@ -269,7 +269,7 @@ func (s *popService) revivePut(r revival) (*store.Put, error) {
 	}
 	m.Properties = message.SetProperty(m.Properties, message.PropOriginGroup, r.ck.Group)
 	wait, _ := message.Property(m.Properties, message.PropWait)
-	return &store.Put{Record: m, WaitFlush: !bytes.Equal(wait, valFalse), User: r}, nil
+	return &store.Put{Record: m, Whole: m.SysFlag&message.FlagInnerBatch != 0, WaitFlush: !bytes.Equal(wait, valFalse), User: r}, nil
 }
 
 // clockBehind notes that a message was popped that the log says is of the future: the clock was set back, and until it has

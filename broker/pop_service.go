@@ -226,6 +226,7 @@ func (s *popService) Forget(match func(topic, group string) bool) {
 	s.queues.Drop(of)
 	s.mu.Lock()
 	s.mu.orders.Clean(s.b.now().UnixMilli(), func(q pop.QueueKey) bool { return !of(q) })
+	s.mu.buffer.Forget(of)
 	s.mu.dirty = true
 	s.mu.Unlock()
 	s.hold.WakeAll(match)

@@ -27,8 +27,11 @@ type Put struct {
 	Batch bool
 	// Inner says that Record.Body is such a list, of Inner messages, and becomes one record with as many queue offsets
 	// (docs/format/batch.md): only for topics with batch queues. The store adds INNER_BASE; INNER_NUM and the flags are
-	// the caller's. Without Inner a record with message.FlagInnerBatch is refused.
+	// the caller's. Without Inner or Whole a record with message.FlagInnerBatch is refused.
 	Inner int16
+	// Whole says that the record is such a batch from another queue, stored once more as one message, with one queue offset
+	// (a batch that is revived for its retry topic).
+	Whole bool
 	// WaitFlush asks for Done only after the record is durable when the store flushes
 	// synchronously (property WAIT, true unless the producer says otherwise).
 	WaitFlush bool
@@ -275,7 +278,7 @@ func (s *Store) check(r *message.Record, batch, again bool) (Status, error) {
 func (s *Store) checkInner(p *Put) error {
 	r := &p.Record
 	if p.Inner <= 0 {
-		if r.SysFlag&message.FlagInnerBatch != 0 {
+		if r.SysFlag&message.FlagInnerBatch != 0 && !p.Whole {
 			return fmt.Errorf("system flag %#x says that the message is a batch, which it is not", r.SysFlag)
 		}
 		return nil

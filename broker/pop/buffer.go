@@ -1,6 +1,9 @@
 package pop
 
-import "container/heap"
+import (
+	"container/heap"
+	"slices"
+)
 
 // Key names a checkpoint of this broker.
 type Key struct {
@@ -43,6 +46,7 @@ type Point struct {
 	stored bool // the checkpoint is in the log
 	acked  uint32
 	wrote  uint32 // of acked, those that are in the log
+	gone   bool   // forgotten while it was out for writing
 }
 
 // entry is one pop of a queue in the order of the pops: its offset may be
@@ -218,6 +222,9 @@ func (b *Buffer) AckStored(p *Point, a *Ack) {
 // Written ends the writing of a point that Due gave out: when all of it is in
 // the log it leaves the buffer, else it comes up again at the time given.
 func (b *Buffer) Written(p *Point, again int64) {
+	if p.gone {
+		return
+	}
 	if p.stored && p.acked&^p.wrote == 0 {
 		b.finish(p)
 		return
@@ -262,6 +269,29 @@ func (b *Buffer) Commits() []Commit {
 // Clear forgets the pops of a queue that wait for their commit: an operator has
 // set its offset. Their checkpoints stay.
 func (b *Buffer) Clear(q QueueKey) { delete(b.queues, q) }
+
+// Forget drops everything of queues that match: their topics or groups are
+// deleted, and nothing of them is to be committed or written any more. What is out
+// for writing does not come back.
+func (b *Buffer) Forget(match func(QueueKey) bool) {
+	for k, p := range b.points {
+		if !match(p.queue) {
+			continue
+		}
+		delete(b.points, k)
+		if p.pos < 0 {
+			p.gone = true
+			continue
+		}
+		heap.Remove(&b.due, p.pos)
+	}
+	for q := range b.queues {
+		if match(q) {
+			delete(b.queues, q)
+		}
+	}
+	b.commits = slices.DeleteFunc(b.commits, func(c Commit) bool { return match(c.Queue) })
+}
 
 // Close refuses what is new and makes everything due.
 func (b *Buffer) Close() { b.closed = true }

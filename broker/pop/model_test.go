@@ -363,7 +363,7 @@ func TestOrdersAgainstAModel(t *testing.T) {
 				}
 				off := rapid.SampledFrom(h.offsets).Draw(t, "offset")
 				popTime := h.popTime + int64(rapid.IntRange(0, 1).Draw(t, "old"))
-				next, res := o.Ack(q, off, popTime)
+				next, res := o.Ack(q, off, popTime, committed)
 				if popTime != h.popTime {
 					if res != pop.AckOld {
 						t.Fatalf("an ack of another pop: %v", res)
@@ -447,4 +447,34 @@ func TestAssignCovers(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is forgotten is neither written nor committed, in the buffer or out for writing; the others stay.
+func TestBufferForget(t *testing.T) {
+	b := pop.NewBuffer(pop.Limits{Merge: true, Stay: 10_000, Early: 10, Points: 100, PerQueue: 100})
+	point := func(group string, start, popTime int64) *pop.Checkpoint {
+		return &pop.Checkpoint{Broker: "b", Group: group, Topic: "T", Start: start, Num: 1, Diffs: []int32{0}, PopTime: popTime, Invisible: 60_000}
+	}
+	add := func(group string, start, popTime int64) {
+		t.Helper()
+		if !b.Add(point(group, start, popTime), 0, start+1, 1000) {
+			t.Fatal("not taken")
+		}
+	}
+	add("G", 0, 1000)
+	out := b.Due(20_000, 10)
+	add("G", 1, 1001)
+	add("H", 5, 1001)
+	b.Forget(func(q pop.QueueKey) bool { return q.Group == "G" })
+	if _, ok := b.Latest(pop.QueueKey{Topic: "T", Group: "G"}); ok || b.Points() != 1 || b.Offsets() != 1 {
+		t.Errorf("%d points and %d offsets are left", b.Points(), b.Offsets())
+	}
+	add("G", 0, 1000) // of the new group, by the same name as the one that is out
+	b.Written(out[0], 30_000)
+	if b.Points() != 2 || len(b.Commits()) != 0 {
+		t.Errorf("%d points", b.Points())
+	}
+	if due := b.Due(40_000, 10); len(due) != 2 {
+		t.Errorf("%d are due", len(due))
+	}
 }

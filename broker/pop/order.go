@@ -178,15 +178,20 @@ type AckResult int8
 const (
 	AckCommit  AckResult = iota // the consumer offset is to become the one returned
 	AckIllegal                  // the message was not handed out
-	AckOld                      // the queue was handed out again since: nothing changes
+	AckOld                      // the queue was handed out again since, or nothing is known of that: nothing changes
 )
 
-// Ack marks a message as consumed and returns the offset to commit.
-func (t *Orders) Ack(q QueueKey, offset, popTime int64) (next int64, res AckResult) {
+// Ack marks a message as consumed and returns the offset to commit; committed is
+// the one of now, -1 for none. When it is not known what was handed out (the state
+// is lost, or the queue was reset), only the message at the committed offset moves
+// it: those before any other may not be done.
+func (t *Orders) Ack(q QueueKey, offset, popTime, committed int64) (next int64, res AckResult) {
 	o := t.get(q)
 	switch {
-	case o == nil:
+	case o == nil && offset == committed:
 		return offset + 1, AckCommit
+	case o == nil:
+		return 0, AckOld
 	case len(o.Offsets) == 0:
 		return 0, AckIllegal
 	case popTime != o.PopTime:

@@ -280,7 +280,7 @@ func FuzzOrders(f *testing.F) {
 		for q := range o.All {
 			o.Blocked(q, "", 1, 2)
 			o.FreeAt(q, 3)
-			o.Ack(q, 1, 7)
+			o.Ack(q, 1, 7, 0)
 		}
 		if _, err := o.Encode(); err != nil {
 			t.Error(err)
