@@ -106,6 +106,7 @@ func (b *offsetBook) afterDeath(s *life, at time.Time) map[offsetKey]int64 {
 			s.failf("committed offset of %v on disk is %d (there: %v); %d was taken more than %s before the death", k, got, ok, least, offsetsOldest)
 		}
 	}
+	most := maps.Clone(saved)      // a broker that dies while it starts may not have got so far as to cut
 	for k, offset := range saved { // a broker that starts after a death cuts what lies behind the end of its queue
 		end := int64(0)
 		if q := s.state.Queues[storecheck.QueueKey{Topic: k.topic, ID: k.queue}]; q != nil {
@@ -113,7 +114,7 @@ func (b *offsetBook) afterDeath(s *life, at time.Time) map[offsetKey]int64 {
 		}
 		saved[k] = min(offset, end)
 	}
-	b.startFromLocked(saved)
+	b.startFromLocked(saved, most)
 	return saved
 }
 
@@ -128,7 +129,7 @@ func (b *offsetBook) afterStop(s *life) map[offsetKey]int64 {
 			s.failf("committed offset of %v after a clean stop is %d, want %d", k, saved[k], want)
 		}
 	}
-	b.startFromLocked(saved)
+	b.startFromLocked(saved, saved)
 	return saved
 }
 
@@ -146,9 +147,9 @@ func (b *offsetBook) checkMostLocked(s *life, saved map[offsetKey]int64, when st
 	}
 }
 
-// startFromLocked forgets what was before: saved is what counts now.
-func (b *offsetBook) startFromLocked(saved map[offsetKey]int64) {
-	b.mu.sent = maps.Clone(saved)
+// startFromLocked forgets what was before: saved is what counts now, and no offset may be above most.
+func (b *offsetBook) startFromLocked(saved, most map[offsetKey]int64) {
+	b.mu.sent = maps.Clone(most)
 	b.mu.acked = map[offsetKey][]commit{}
 	for k, offset := range saved {
 		b.mu.acked[k] = []commit{{time.Now(), offset}}
