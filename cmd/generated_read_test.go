@@ -42,6 +42,8 @@ var readSchemas = map[string][]render.Schema{
 	"mqx admin queue get":                                          {queueUnitSchema},
 	"mqx admin queue verify":                                       {queueVerifySchema},
 	"mqx admin ha status":                                          {haStatusSchema},
+	"mqx admin ha degraded":                                        {haDegradedSchema},
+	"mqx admin ha salvage ls":                                      {salvageSchema},
 	"mqx admin ha get":                                             {haReplicaSchema},
 	"mqx admin controller get":                                     {controllerSchema},
 	"mqx admin lag get --by group":                                 {lagGroupSchema},
