@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -186,6 +187,25 @@ func TestMetricsDocumented(t *testing.T) {
 	}
 	if len(seen) < 60 {
 		t.Errorf("a scrape has %d names", len(seen))
+	}
+	// Those that this one has no reason for.
+	made := regexp.MustCompile(`\.(?:Gauge|Counter|Histogram)\("(mqx_[a-z_0-9]+)"`)
+	for _, dir := range []string{".", "../remoting/server", "../nameserver", "../exporter", "../internal/hostinfo", "../internal/metrics"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range made.FindAllStringSubmatch(string(text), -1) {
+				if !listed[m[1]] && !strings.Contains(string(doc), "`"+m[1]+"`") {
+					t.Errorf("%s of %s is not in docs/metrics.md", m[1], f)
+				}
+			}
+		}
 	}
 }
 
