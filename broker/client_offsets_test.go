@@ -247,7 +247,6 @@ func TestReplyProperties(t *testing.T) {
 		{[]string{"INNER_NUM", "1000"}, message.FlagInnerBatch | message.FlagNeedUnwrap},
 		{nil, message.FlagInnerBatch},
 		{[]string{"INNER_NUM", "2"}, 0},
-		{[]string{"__LITE_TOPIC", "a"}, 0},
 		{[]string{"TRAN_MSG", "true"}, 0},
 		{[]string{"TRAN_MSG", "true"}, message.TransactionPrepared},
 		{nil, message.TransactionRollback},
@@ -260,6 +259,12 @@ func TestReplyProperties(t *testing.T) {
 		h.SysFlag = tt.sys
 		if resp := r.call(remoting.ReqSendReplyMessageV2, h, []byte("x")); resp.Code != remoting.RespMessageIllegal {
 			t.Errorf("%v, system flag %#x: %d %q", tt.props, tt.sys, resp.Code, resp.Remark)
+		}
+	}
+	for _, code := range []int32{remoting.ReqSendReplyMessageV2, remoting.ReqSendMessageV2} {
+		resp := r.call(code, sendHeaderOf("T", 0, prop("__LITE_TOPIC", "a")), []byte("x"))
+		if resp.Code != remoting.RespInvalidParameter || !strings.Contains(resp.Remark, "__LITE_TOPIC") {
+			t.Errorf("a lite message: %d %q", resp.Code, resp.Remark)
 		}
 	}
 	r.send("T", 0, "", "after")

@@ -259,3 +259,20 @@ func TestPopLeavesAResetOfAQueueThatItDoesNotRead(t *testing.T) {
 		t.Errorf("%d of the offsets that were set wait, want that of the queue that was not read", pending)
 	}
 }
+
+// A checkpoint that no pop can have written, far in the future, holds up none of those behind it.
+func TestReviveBehindAnImpossibleCheckpoint(t *testing.T) {
+	t.Parallel()
+	p := startPop(t, func(c *Config) { c.ReviveQueueNum = 1 })
+	p.createTopic("T", 1)
+	p.send("T", 0, "", "m0")
+	ck := &pop.Checkpoint{Broker: "b", Group: "G", Topic: "T", Start: 7, Num: 1, Diffs: []int32{0}, PopTime: time.Now().UnixMilli(), Invisible: 400 * 24 * 3600_000}
+	h := sendHeaderOf(p.pops.reviveTopic, 0, prop("TAGS", pop.TagCheckpoint, "UNIQ_KEY", "x"))
+	p.ok(remoting.ReqSendMessageV2, h, ck.AppendBody(nil))
+	ph := popHeader("G", "T", 0)
+	ph.InvisibleTime = 1000
+	if got := p.pop(ph); len(got) != 1 {
+		t.Fatal(bodies(got))
+	}
+	waitFor(t, "the message to come again", func() bool { return len(p.pop(popHeader("G", "T", -1))) == 1 })
+}

@@ -162,8 +162,24 @@ func (q *reviveQueue) add(rec []byte) {
 	if text, ok := v.Property(message.PropTimerDeliverMs); ok {
 		deliver, _ = strconv.ParseInt(string(text), 10, 64) // 0 for what is no number, as in Apache
 	}
+	if c := parsed.Checkpoint; c != nil {
+		q.bound(c)
+	}
 	// The timer is up to a second early: that must not count as time gone by.
 	q.reviver.Add(parsed, v.QueueOffset(), min(deliver, q.s.b.now().UnixMilli()), q.s.b.cfg().BrokerName)
+}
+
+// bound makes a checkpoint due whose time lies further away than any that a pop
+// can ask for: no pop of this broker has written it (or the clock was set back by
+// days), and it would hold up all behind it. Its messages come twice rather than never.
+func (q *reviveQueue) bound(c *pop.Checkpoint) {
+	now := q.s.b.now().UnixMilli()
+	if c.ReviveTime() <= pop.After(now, q.s.b.cfg().TimerMaxDelay.Milliseconds()+pop.AckLeadMs) {
+		return
+	}
+	q.s.b.quiet.Warn("a checkpoint lies too far in the future and counts as due", "topic", c.Topic, "group", c.Group, "queue", c.Queue,
+		"pop_time", c.PopTime, "invisible_ms", c.Invisible)
+	c.Invisible = now - c.PopTime
 }
 
 // revival is one message on its way back.

@@ -44,7 +44,7 @@ func parseRecallHandle(handle string) (h recalled, ok bool) {
 	if handle == "" || err != nil {
 		return h, false
 	}
-	f := strings.Split(string(text), " ")
+	f := strings.SplitN(string(text), " ", 5) // the key, which is the producer's, may hold blanks
 	if f[0] != "v1" || len(f) < 5 {
 		return h, false
 	}

@@ -67,7 +67,7 @@ func TestKindsOfTopicsThatAreNotServed(t *testing.T) {
 		t.Errorf("a static topic: %s %s", remoting.ResponseName(resp.Code), resp.Remark)
 	}
 	lite := r.call(remoting.ReqSendMessageV2, sendHeaderOf("T", 0, prop("__LITE_TOPIC", "l")), []byte("x"))
-	if lite.Code != remoting.RespMessageIllegal || !strings.Contains(lite.Remark, "lite") {
+	if lite.Code != remoting.RespInvalidParameter || !strings.Contains(lite.Remark, "__LITE_TOPIC") {
 		t.Errorf("a lite message: %s %s", remoting.ResponseName(lite.Code), lite.Remark)
 	}
 	for _, attribute := range []string{"lite.bind.topic", "lite.sub.client.quota"} {

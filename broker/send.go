@@ -284,7 +284,7 @@ func (b *Broker) checkServed(it *sendItem, p *sendProps) *refusedError {
 	case it.head.SysFlag&message.FlagInnerBatch != 0 || p.inner:
 		return refuse(remoting.RespMessageIllegal, "a message that says it is a batch (%s, system flag %#x); nothing was stored", message.PropInnerNum, message.FlagInnerBatch)
 	case p.lite:
-		return refuse(remoting.RespMessageIllegal, "lite topics are not served by this broker; nothing was stored")
+		return refuse(remoting.RespInvalidParameter, "%s: %s; nothing was stored", message.PropLiteTopic, noLite)
 	case message.Transaction(it.head.SysFlag) == message.TransactionPrepared && !p.prepared:
 		return refuse(remoting.RespMessageIllegal, "a prepared message without %s; nothing was stored", message.PropTranMsg)
 	case message.Transaction(it.head.SysFlag) == message.TransactionRollback && !p.prepared:

@@ -75,7 +75,7 @@ func TestSendRefusals(t *testing.T) {
 		{"timer by nonsense", head("T", 0, prop("TIMER_DELAY_SEC", "3s")), []byte("x"), 13, "timer message illegal"},
 		{"timer too late", head("T", 0, prop("TIMER_DELAY_SEC", "259201")), []byte("x"), 13, "max delay 259200000ms"},
 		{"cancellation of the past", head("T", 0, prop("TIMER_DELIVER_MS", "1")+prop("TIMER_DEL_UNIQKEY", "K")), []byte("x"), 13, "timer message illegal"},
-		{"lite", head("T", 0, prop("__LITE_TOPIC", "l")), []byte("x"), 13, "lite"},
+		{"lite", head("T", 0, prop("__LITE_TOPIC", "l")), []byte("x"), 29, "__LITE_TOPIC"},
 		{"delayed item of a batch", head("T", 0, "", isBatch), batch(prop("DELAY", "1")), 13, "DELAY=1"},
 		{"batch of nothing", head("T", 0, "", isBatch), []byte{0, 0}, 13, "batch cannot be read"},
 		{"batch to a retry topic", head("%RETRY%G", 0, "", isBatch), batch(""), 13, "retry group"},

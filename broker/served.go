@@ -127,7 +127,7 @@ var services = []service{
 }
 
 const (
-	noteSend  = "lite messages are refused (MESSAGE_ILLEGAL)"
+	noteSend  = "lite messages (__LITE_TOPIC) are refused (INVALID_PARAMETER)"
 	noteTopic = "attributes that are not honoured are refused: cleanup.policy=COMPACTION, queue.type=RocksDBCQ, message.type=LITE, reserve.time, lite.topic.expiration"
 	noteGroup = "attributes that are not honoured (lite.*) are refused"
 )

@@ -457,3 +457,13 @@ func TestTimerMessageThatCannotBePutOff(t *testing.T) {
 	}
 	waitFor(t, "the slot", func() bool { return r.timers.t.Num() == 0 })
 }
+
+// The key of a producer may hold blanks: the message is recalled all the same.
+func TestRecallHandleOfAKeyWithBlanks(t *testing.T) {
+	for _, key := range []string{"plain", "with two blanks", " x", "k\tb"} {
+		text := base64.URLEncoding.EncodeToString([]byte("v1 T b 9 " + key))
+		if h, ok := parseRecallHandle(text); !ok || h != (recalled{topic: "T", broker: "b", deliver: "9", key: key}) {
+			t.Errorf("%q: %+v %v", key, h, ok)
+		}
+	}
+}

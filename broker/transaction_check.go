@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"mqx/broker/transaction"
@@ -28,6 +29,8 @@ type move struct {
 	from int64
 	rec  message.Record
 	peer asker // whom to ask then, nil for nobody
+
+	unsent bool // the check before could not be sent
 }
 
 // asker is a producer that can be asked.
@@ -51,6 +54,10 @@ func (t *transactions) check(ctx context.Context) {
 	if first := t.b.store.MinOffset(message.TopicHalf, halfQueue); t.cursor < first {
 		t.cursor = first
 	}
+	t.mu.Lock()
+	floor := t.mu.book.Floor()
+	t.mu.Unlock()
+	maps.DeleteFunc(t.unsent, func(off int64, _ struct{}) bool { return off < floor })
 	off, whole := t.cursor, false
 	for ctx.Err() == nil && t.b.now().Sub(c.start) < checkRoundMost {
 		if off = t.skipDone(off); off >= c.end {
@@ -125,6 +132,9 @@ func (c *checkRound) decide(off int64, rec message.View) {
 		c.waiting++
 		return
 	}
+	if _, unsent := c.t.unsent[off]; unsent {
+		h.Checks = max(0, h.Checks-1)
+	}
 	switch c.rules.Judge(&h, b.now().UnixMilli()) {
 	case transaction.Discard:
 		b.log.Warn("a half message is given up: it was checked too often or is too old",
@@ -164,7 +174,9 @@ func (c *checkRound) move(off int64, rec message.View, h *transaction.Half, peer
 	if !ok {
 		return
 	}
-	m := move{half: half, from: off, peer: peer}
+	_, unsent := c.t.unsent[off]
+	delete(c.t.unsent, off)
+	m := move{half: half, from: off, peer: peer, unsent: unsent}
 	if peer != nil {
 		m.rec = transaction.CheckedRecord(own, h)
 	} else {
@@ -232,15 +244,29 @@ func (c *checkRound) carryOut() {
 		ask, ops := t.mu.book.Moved(m.from, to, m.half.UniqKey)
 		t.ended(ops...)
 		t.mu.Unlock()
-		if ask && m.peer != nil {
-			t.ask(m, p)
+		switch {
+		case to < 0 && m.unsent:
+			t.markUnsent(m.from)
+		case to >= 0 && (m.peer == nil && m.unsent || m.peer != nil && ask && !t.ask(m, p)):
+			t.markUnsent(to)
 		}
 	}
 	c.moves = c.moves[:0]
 }
 
-// ask sends CHECK_TRANSACTION_STATE for the copy of a half message.
-func (t *transactions) ask(m *move, p *store.Put) {
+// maxUnsent bounds the half messages whose check could not be sent. For one that
+// is not remembered it counts.
+const maxUnsent = 100_000
+
+func (t *transactions) markUnsent(off int64) {
+	if len(t.unsent) < maxUnsent {
+		t.unsent[off] = struct{}{}
+	}
+}
+
+// ask sends CHECK_TRANSACTION_STATE for the copy of a half message and reports
+// whether a producer got it.
+func (t *transactions) ask(m *move, p *store.Put) bool {
 	b, h := t.b, &m.half
 	head := &remoting.CheckTransactionStateHeader{
 		Topic: message.TopicHalf, TranStateTableOffset: p.QueueOffset, CommitLogOffset: p.PhysicalOffset,
@@ -255,13 +281,14 @@ func (t *transactions) ask(m *move, p *store.Put) {
 		err := m.peer.Send(cmd)
 		if err == nil {
 			t.counts.checks.Add(1)
-			return
+			return true
 		}
 		b.log.Debug("a producer could not be asked about a half message", "group", string(h.Group), "error", err)
 		if m.peer = b.producers.Available(string(h.Group)); m.peer == nil {
-			return
+			return false
 		}
 	}
+	return false
 }
 
 // producerTries bounds the producers that are tried for one check.

@@ -41,8 +41,10 @@ type transactions struct {
 	}
 
 	// Owned by runChecks.
-	cursor    int64 // where the next round begins
-	waiting   int   // half messages that the last round left where they are
+	cursor  int64 // where the next round begins
+	waiting int   // half messages that the last round left where they are
+	// unsent are half messages whose last check could not be sent: it does not count. At a restart that is forgotten.
+	unsent    map[int64]struct{}
 	committed progress
 	retryAt   time.Time // owned by runOps: not before
 
@@ -59,7 +61,7 @@ type transactionCounts struct {
 
 func newTransactions(b *Broker) *transactions {
 	open := newOpenTransactions(b.fsys, b.configFile("transactionMetrics"), b.now)
-	return &transactions{b: b, open: open, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), round: make(chan struct{}, 1)}
+	return &transactions{b: b, open: open, unsent: map[int64]struct{}{}, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), round: make(chan struct{}, 1)}
 }
 
 // Load reads what the store and the committed offsets tell.

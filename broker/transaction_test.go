@@ -2,9 +2,12 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -235,6 +238,32 @@ func TestEndRefusals(t *testing.T) {
 
 // A producer that never knows is asked transactionCheckMax times, in turn with
 // the others of its group; then the half message is given up.
+// deafPeer is a producer's connection that takes nothing.
+type deafPeer struct {
+	fakePeer
+	asked atomic.Int64
+}
+
+func (p *deafPeer) Send(*remoting.Command) error { p.asked.Add(1); return errors.New("closed") }
+
+// A check that no producer got does not count towards transactionCheckMax.
+func TestChecksThatCannotBeSent(t *testing.T) {
+	cfg := transactionConfig(t.TempDir())
+	cfg.TransactionCheckMax = 3
+	r := start(t, cfg)
+	r.createTopic("T", 2)
+	deaf := &deafPeer{fakePeer: fakePeer{id: math.MaxUint64}}
+	r.producers.Register("PG", deaf, "deaf", r.now())
+	r.half("x")
+	waitFor(t, "many checks that fail", func() bool { return deaf.asked.Load() > 10*producerTries })
+	if n := r.transactions.counts.discarded.Load(); n != 0 {
+		t.Fatalf("%d half messages were given up without a question to anybody", n)
+	}
+	r.producers.Closed(math.MaxUint64)
+	r.producer("a", func(askedHalf) int32 { return message.TransactionCommit })
+	waitFor(t, "the commit", func() bool { return r.store.MaxOffset("T", 1) == 1 })
+}
+
 // What nobody could deliver once it is committed is no half message, whichever way the client says that it is one.
 func TestUndeliverableHalves(t *testing.T) {
 	cfg := transactionConfig(t.TempDir())
