@@ -99,8 +99,9 @@ func (c *cleaner) expireLog(ctx context.Context) error {
 func (c *cleaner) expireBatch(ctx context.Context, now time.Time, force bool) (removed int, err error) {
 	s := c.s
 	for removed < s.conf().DeleteFileBatchMax {
-		if err := c.cover(); err != nil && !force {
-			return removed, err
+		uncovered := c.cover()
+		if uncovered != nil && !force {
+			return removed, uncovered
 		}
 		res, err := s.log.Expire(commitlog.ExpireRules{
 			Now: now, Reserved: time.Duration(s.conf().FileReservedHours) * time.Hour, Force: force, MaxFiles: 1,
@@ -111,6 +112,13 @@ func (c *cleaner) expireBatch(ctx context.Context, now time.Time, force bool) (r
 		removed++
 		s.cfg.Logger.Info("store: commit log file deleted", "path", res.Removed[0].Path, "forced", force,
 			"modified", res.Removed[0].ModTime)
+		if uncovered != nil { // the queues had no room: they have it now, and a crash must not find them behind the log's beginning
+			uncovered = c.cover()
+		}
+		if uncovered != nil {
+			s.cfg.Logger.Warn("store: the queues lack messages whose log file had to go: a crash now would give their offsets again",
+				"log_min", s.log.Min(), "err", uncovered)
+		}
 		if force {
 			s.disk.look()
 			if st := s.disk.worst(); st != DiskForce && st != DiskRefuse {

@@ -273,6 +273,54 @@ func TestCleaning(t *testing.T) {
 	}
 }
 
+// A full disk has no room for the queues either. When a log file has to go all the same, they are made durable with the
+// room it leaves, before anything else: with neither log nor units a crash would give their offsets again.
+func TestForcedDeletionCoversTheQueues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var used atomic.Int64
+		var full atomic.Bool
+		m := vfs.NewMem()
+		m.SetClock(time.Now)
+		cfg := memConfig(usage{m, &used})
+		cfg.Clock = clock.System
+		cfg.FlushConsumeQueueThoroughIntervalMs = int(time.Hour / time.Millisecond)
+		cfg.DeleteCommitLogFilesIntervalMs = int(time.Hour / time.Millisecond) // a file, and then nothing
+		s, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(t, s)
+		fillFiles(t, s, 6)
+		synctest.Wait()
+		m.Inject(func(op vfs.Op) error {
+			switch {
+			case op.Kind == vfs.OpRemove && strings.Contains(op.Path, "/commitlog/"):
+				full.Store(false)
+			case full.Load() && (op.Kind == vfs.OpWrite || op.Kind == vfs.OpAllocate || op.Kind == vfs.OpSync || op.Kind == vfs.OpCreate) &&
+				!strings.Contains(op.Path, "/commitlog/"):
+				return syscall.ENOSPC
+			}
+			return nil
+		})
+		full.Store(true)
+		used.Store(88)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if full.Load() || logFiles(t, s) != 5 {
+			t.Errorf("%d log files, one was to go", logFiles(t, s))
+		}
+		if got := s.checkpointed.Load(); got < s.LogMin() {
+			t.Errorf("the checkpoint is at %d, the log begins at %d", got, s.LogMin())
+		}
+		m.Inject(nil)
+		used.Store(50)
+		stop()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // On the real file system, under load: everything that was acknowledged is read in order while it is written, and after a
 // clean restart.
 func TestRunOnDisk(t *testing.T) {
