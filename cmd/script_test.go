@@ -317,7 +317,9 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 		s := serverNamed(ts, args[0])
 		s.once.Do(func() {
 			_ = s.cmd.Process.Kill()
-			<-s.done // it was killed: how it ended is known
+			if err := <-s.done; err == nil {
+				ts.Logf("%s ended before it was killed", args[0])
+			}
 		})
 		return
 	case "freeze":
