@@ -126,9 +126,7 @@ func mqxBrokerAt(t *testing.T, host string, b brokerSpec) {
 type busyBroker struct {
 	t    *testing.T
 	addr string
-	peer []*rawPeer
 	big  []byte
-	once sync.Once
 }
 
 func startBusy(t *testing.T, namesrv string) *busyBroker {
