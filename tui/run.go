@@ -9,15 +9,11 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// framesPerSecond is how often a changed screen is written: half a frame is what a key waits
-// on average.
-const framesPerSecond = 120
-
 // Run shows the cluster on a terminal until somebody ends it, its rounds are over, or
 // ctx ends.
 func Run(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	m := NewModel(ctx, o)
-	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond)).Run()
+	_, err := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(in), tea.WithOutput(out), tea.WithoutSignalHandler()).Run()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
