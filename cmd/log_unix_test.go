@@ -5,7 +5,6 @@ package cmd
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -82,7 +81,7 @@ func TestLogFile(t *testing.T) {
 	n := 0
 	soon(t, "the file is there again", func() bool {
 		n++
-		log.Warn(fmt.Sprint("again ", n))
+		log.Warn("again", "n", n)
 		_, err := os.Stat(path)
 		return err == nil
 	})
