@@ -92,7 +92,11 @@ func (v *verifier) settlePlace(cur *queueCursors, props *fields, c placeSuspect)
 	if n, err := strconv.ParseInt(string(props.innerNum), 10, 16); err == nil && n > 0 && q.key.Batch {
 		count = int32(n)
 	}
-	if q.key.Batch && count != u.Count || !q.key.Batch && listable(rec) != nil {
+	fitting := listable(rec) == nil
+	if q.key.Batch {
+		fitting = count == u.Count
+	}
+	if !fitting {
 		return false, nil
 	}
 	e := expected{phys: u.Phys, offset: rec.QueueOffset(), size: u.Size, count: count}
