@@ -82,6 +82,7 @@ var doors = []struct {
 	{"golang.org/x/term", []string{"cmd"}},
 	{"gopkg.in/natefinch/lumberjack.v2", []string{"cmd"}},
 	{"github.com/charmbracelet/colorprofile", []string{"tui/..."}},
+	{"github.com/charmbracelet/x/ansi", []string{"tui/..."}},
 	{"golang.org/x/sync", []string{"..."}},
 	{"golang.org/x/sys", []string{"internal/vfs", "internal/hostinfo", "store/mapped", "remoting/server"}},
 }

@@ -187,7 +187,8 @@ func TestHalfFramesThatCrowdTheMemory(t *testing.T) {
 		t.Errorf("%d closed with room for others", n)
 	}
 	hold()
-	eventually(t, "room", func() bool { return s.Stats().Closed[server.ReasonHalfFrame] == 2 })
+	// One that goes may make room enough for the other to stay.
+	eventually(t, "room", func() bool { return s.Stats().Closed[server.ReasonHalfFrame] >= 1 })
 }
 
 func TestBadFramesCloseOneConnection(t *testing.T) {
