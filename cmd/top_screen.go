@@ -21,7 +21,7 @@ import (
 // dropped with every refresh, and the collector would let them pile up.
 const (
 	topGCPercent   = 40
-	topMemoryLimit = 32 << 20
+	topMemoryLimit = 36 << 20
 )
 
 // draw shows the cluster on the terminal.

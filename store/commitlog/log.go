@@ -43,6 +43,7 @@ type Log struct {
 	next  nextFile
 	res   sync.Mutex   // reserving space
 	ahead atomic.Int64 // bytes that the reserver keeps reserved ahead of the writer
+	fast  pace         // owned by the reserver
 	fl    flusher
 
 	kickReserve chan struct{}

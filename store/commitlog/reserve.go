@@ -164,6 +164,26 @@ const (
 	zeroAhead  = 16 << 20
 )
 
+// zeroRate is the rate of appends in bytes a second above which no zeros are written: a sync takes so many pages then that
+// what the zeros save is less than what they cost.
+const zeroRate = 128 << 20
+
+// pace is how fast the log grows. It is the reserver's.
+type pace struct {
+	end  int64
+	at   time.Time
+	fast bool
+}
+
+// look reports whether the log, which ends at end, grew faster than zeroRate over the last zeroAhead bytes.
+func (p *pace) look(end int64, now time.Time) bool {
+	if grown := end - p.end; grown >= zeroAhead || grown < 0 {
+		p.fast = grown > 0 && !p.at.IsZero() && now.Sub(p.at).Seconds()*zeroRate < float64(grown)
+		p.end, p.at = end, now
+	}
+	return p.fast
+}
+
 func (l *Log) zeroesAhead() bool { return l.cfg.FlushMode == SyncFlush }
 
 // zeroAheadTo brings the space of s that is reserved and filled with zeros up to the position to.
@@ -246,7 +266,10 @@ func (l *Log) reserveAhead() error {
 	step := l.reserveStep(0)
 	fill, want := l.ensureReserved, step/2
 	if l.zeroesAhead() {
-		fill, want = l.zeroAheadTo, l.ahead.Load()+step
+		want = l.ahead.Load() + step
+		if !l.fast.look(l.End(), l.cfg.Clock.Now()) {
+			fill = l.zeroAheadTo
+		}
 	}
 	want += max(l.End(), s.start)
 	if err := fill(s, min(s.end(), want)); err != nil {

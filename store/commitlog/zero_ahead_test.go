@@ -6,7 +6,9 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"mqx/internal/clock"
 	"mqx/internal/vfs"
 	"mqx/store/commitlog"
 )
@@ -78,6 +80,42 @@ func TestZerosAheadOfRecords(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A log that grows faster than zeros pay goes without them, and has them again when it slows down.
+func TestNoZerosAheadOfAFastLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newFixture(t, 1<<30)
+		x.cfg.FlushMode, x.cfg.Clock = commitlog.SyncFlush, clock.System // of the bubble
+		l, stop := x.running()
+		defer stop()
+		var z zeroWrites
+		z.watch(x.fs.(*vfs.Mem), 1<<20, l.End)
+		var c commitlog.Counter
+		grow := func(records int, pause time.Duration) (zeros int64) {
+			z.Lock()
+			before := z.total
+			z.Unlock()
+			for range records {
+				mustAppend(t, l, one(t, 100_000, &c))
+				time.Sleep(pause)
+				synctest.Wait()
+			}
+			z.Lock()
+			defer z.Unlock()
+			return z.total - before
+		}
+		const mib60 = 600
+		if got := grow(mib60, 10*time.Millisecond); got < 50<<20 { // 10 MB/s
+			t.Errorf("%d bytes of zeros ahead of a slow log", got)
+		}
+		if got := grow(2*mib60, 100*time.Microsecond); got > 60<<20 { // 1 GB/s
+			t.Errorf("%d bytes of zeros ahead of a fast log of 120 MB", got)
+		}
+		if got := grow(2*mib60, 10*time.Millisecond); got < 80<<20 {
+			t.Errorf("%d bytes of zeros ahead of a log that is slow again", got)
+		}
+	})
 }
 
 // A file that was filled with zeros ahead and then left, as after a crash, is a file without records.
