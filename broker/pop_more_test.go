@@ -66,6 +66,31 @@ func TestPopOfABatchQueue(t *testing.T) {
 	}
 }
 
+// Batches that nobody acknowledged come again, each of them: in the retry topic each is one message.
+func TestPoppedBatchesComeAgain(t *testing.T) {
+	t.Parallel()
+	p := startPop(t, func(*Config) {})
+	p.createTyped("T", 1, "+queue.type=BatchCQ")
+	for b := range 3 {
+		var body []byte
+		for i := range 3 {
+			body = message.AppendBatchItem(body, 0, []byte(fmt.Sprint("m", 3*b+i)), []byte(prop("KEYS", "k")))
+		}
+		h := sendHeaderOf("T", 0, prop("UNIQ_KEY", fmt.Sprint("BATCH", b), "WAIT", "true"))
+		h.Batch = true
+		p.ok(remoting.ReqSendBatchMessage, h, body)
+	}
+	h := popHeader("G", "T", 0)
+	h.InvisibleTime = 1500
+	if got := p.pop(h); len(got) != 3 {
+		t.Fatalf("popped %v", inner(t, got))
+	}
+	want := []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"}
+	if got := inner(t, p.collect("G", "T", 3, 60_000)); !slices.Equal(got, want) {
+		t.Errorf("came again: %v", got)
+	}
+}
+
 // inner are the bodies of messages, those in batches too.
 func inner(t *testing.T, ms []popped) []string {
 	t.Helper()

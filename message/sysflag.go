@@ -1,6 +1,9 @@
 package message
 
-import "fmt"
+import (
+	"bytes"
+	"fmt"
+)
 
 // Bits of a record's SysFlag. The broker stores them as the producer sent them, except for the host bits.
 // Rule: docs/format/record.md, "System flags".
@@ -57,3 +60,9 @@ func (t CompressionType) String() string {
 
 // Transaction returns the transaction state in a SysFlag, one of the Transaction constants.
 func Transaction(sysFlag int32) int32 { return sysFlag & FlagTransactionMask }
+
+// NumberedBatch reports whether a record of a topic with these system flags may hold a batch that is numbered message by
+// message, in a batch queue. One that comes again in a retry topic is one message there, with one queue offset.
+func NumberedBatch(topic []byte, flags int32) bool {
+	return flags&FlagInnerBatch != 0 && !bytes.HasPrefix(topic, []byte(RetryTopicPrefix))
+}

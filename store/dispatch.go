@@ -238,7 +238,7 @@ func (d *dispatcher) put(off int64, rec message.View) {
 	tagsCode := s.tagsCode(topic, rec, props)
 	u := consumequeue.Unit{Phys: off, Size: rec.Size(), TagsCode: tagsCode}
 	// A queue of single messages stays one: another beside it would hide them.
-	if q.batch.Load() != nil || q.cq.Load() == nil && (q.batched || isInnerBatch(rec, props)) {
+	if q.batch.Load() != nil || q.cq.Load() == nil && (q.batched || isInnerBatch(topic, rec, props)) {
 		d.putBatchUnit(q, u, rec, props)
 	} else if !d.putUnit(q, rec.QueueOffset(), u, rec) {
 		return
@@ -253,8 +253,8 @@ func (d *dispatcher) put(off int64, rec message.View) {
 
 // isInnerBatch reports whether a record holds a batch that is numbered message by message. The flag alone does not say so:
 // placeholders that a repair leaves carry it too.
-func isInnerBatch(rec message.View, props []byte) bool {
-	if rec.SysFlag()&message.FlagInnerBatch == 0 {
+func isInnerBatch(topic []byte, rec message.View, props []byte) bool {
+	if !message.NumberedBatch(topic, rec.SysFlag()) {
 		return false
 	}
 	_, ok := message.Property(props, message.PropInnerNum)

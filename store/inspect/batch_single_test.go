@@ -16,8 +16,18 @@ import (
 	"mqx/store/inspect"
 )
 
-// putSingle opens a store of batch queues with mqx and sends one message that is no batch to it.
+// putSingle sends one message that is no batch to the topic of a store that has batch queues.
 func putSingle(t *testing.T, root string) {
+	t.Helper()
+	host := netip.MustParseAddrPort("127.0.0.1:1234")
+	putInto(t, root, &store.Put{Record: message.Record{
+		Topic: []byte("BcqTopic"), QueueID: 0, Body: []byte("alone"), BornHost: host, StoreHost: host, BornTimestamp: 1_700_000_000_000,
+		Properties: message.AppendProperty(nil, message.PropUniqKey, "C000020272F74E0E2F2A9518AA000001"),
+	}})
+}
+
+// putInto opens a store of batch queues with mqx and stores messages, one after the other.
+func putInto(t *testing.T, root string, puts ...*store.Put) {
 	t.Helper()
 	cfg := store.DefaultConfig()
 	cfg.RootDir, cfg.Logger = root, slog.New(slog.DiscardHandler)
@@ -38,13 +48,11 @@ func putSingle(t *testing.T, root string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	host := netip.MustParseAddrPort("127.0.0.1:1234")
-	p := &store.Put{Record: message.Record{
-		Topic: []byte("BcqTopic"), QueueID: 0, Body: []byte("alone"), BornHost: host, StoreHost: host, BornTimestamp: 1_700_000_000_000,
-		Properties: message.AppendProperty(nil, message.PropUniqKey, "C000020272F74E0E2F2A9518AA000001"),
-	}, Done: func(*store.Put) {}}
-	s.PutBatch([]*store.Put{p})
-	try(t, p.Err)
+	for _, p := range puts {
+		p.Done = func(*store.Put) {}
+		s.PutBatch([]*store.Put{p})
+		try(t, p.Err)
+	}
 	cancel()
 	try(t, errors.Join(<-done, s.Close()))
 }
@@ -94,4 +102,47 @@ func TestVerifySingleOfBatchTopic(t *testing.T) {
 	if r := verify(t, root); r.Damaged() || r.Units != before.Units+1 {
 		t.Errorf("after the repair %d units, want %d: %s", r.Units, before.Units+1, findingsText(r))
 	}
+}
+
+// Batches that come again in a retry topic are single messages of a plain queue there: mqx lists them so, verify expects
+// that, and so does a queue that is built again, by repair and by the broker's start.
+func TestBatchesOfRetryTopics(t *testing.T) {
+	root := testkit.GoldenStore(t, "batchcq")
+	before := verify(t, root)
+	host := netip.MustParseAddrPort("127.0.0.1:1234")
+	again := func() *store.Put {
+		return &store.Put{Whole: true, Record: message.Record{
+			Topic: []byte("%RETRY%G"), Body: []byte("three messages"), BornHost: host, StoreHost: host, BornTimestamp: 1_700_000_000_000,
+			SysFlag: message.FlagInnerBatch | message.FlagNeedUnwrap, Properties: message.AppendProperty(nil, message.PropInnerNum, "3"),
+		}}
+	}
+	putInto(t, root, again(), again())
+	look := func(when string, units int64) {
+		t.Helper()
+		r := verify(t, root)
+		if r.Damaged() || r.Units != before.Units+units {
+			t.Errorf("%s: %d units, want %d: %s", when, r.Units, before.Units+units, findingsText(r))
+		}
+		if _, err := os.Stat(filepath.Join(root, "batchconsumequeue", "%RETRY%G")); err == nil {
+			t.Errorf("%s: a batch queue of a retry topic", when)
+		}
+	}
+	look("stored", 2)
+	name := filepath.Join(root, "consumequeue/%RETRY%G/0", inspect.FileName(0))
+	b, err := os.ReadFile(name)
+	try(t, err)
+	clear(b[20:])
+	try(t, os.WriteFile(name, b, 0o600))
+	if r := verify(t, root); !r.Damaged() {
+		t.Error("a unit is gone: no finding")
+	}
+	repair(t, root)
+	look("repaired", 2)
+	try(t, os.RemoveAll(filepath.Join(root, "consumequeue/%RETRY%G")))
+	p := again()
+	putInto(t, root, p)
+	if p.QueueOffset != 2 {
+		t.Errorf("the next message was stored at %d, want 2", p.QueueOffset)
+	}
+	look("opened again", 3)
 }

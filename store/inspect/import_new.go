@@ -186,7 +186,7 @@ func (i *importer) writeLog(dir string) (*built, error) {
 		}
 		if v := message.View(m.buf); m.whole && l.RecordMessage == 0 {
 			b.last = max(b.last, v.StoreTimestamp())
-			if v.SysFlag()&message.FlagInnerBatch != 0 {
+			if message.NumberedBatch(v.Topic(), v.SysFlag()) {
 				b.batch[l.Topic] = true
 			}
 		}

@@ -351,7 +351,7 @@ func (w *logWorker) broken(b Break) {
 
 func headOf(rec message.View, off int64) lostRecord {
 	return lostRecord{
-		key:    QueueKey{Topic: string(rec.Topic()), ID: rec.QueueID(), Batch: rec.SysFlag()&message.FlagInnerBatch != 0},
+		key:    QueueKey{Topic: string(rec.Topic()), ID: rec.QueueID(), Batch: message.NumberedBatch(rec.Topic(), rec.SysFlag())},
 		offset: rec.QueueOffset(), count: 1, n: -1, phys: off, size: rec.Size(),
 	}
 }
@@ -409,7 +409,7 @@ func (w *logWorker) record(off int64, rec message.View) error {
 // units compares a record with the unit of its queue, and with those of the light queues that it names.
 func (w *logWorker) units(off int64, rec message.View) error {
 	topic, id := rec.Topic(), rec.QueueID()
-	inner := rec.SysFlag()&message.FlagInnerBatch != 0
+	inner := message.NumberedBatch(topic, rec.SysFlag())
 	q, err := w.queue(topic, id, inner && len(w.props.innerNum) > 0)
 	if err != nil {
 		return err
