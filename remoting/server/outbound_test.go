@@ -287,13 +287,14 @@ func TestReplyBodyUnreadable(t *testing.T) {
 			}
 			eventually(t, "reason", func() bool { return s.Stats().Closed[server.ReasonUnreadable] == 1 })
 		}
-		if released.Load() != 1 {
-			t.Errorf("released %d times", released.Load())
-		}
+		eventually(t, "release", func() bool { return released.Load() > 0 })
 		other := dial(t, s)
 		other.send(request(3, 1, "alive"))
 		if resp := other.receive(); string(resp.Body) != "alive" {
 			t.Errorf("another client gets %+v", resp)
+		}
+		if released.Load() != 1 {
+			t.Errorf("released %d times", released.Load())
 		}
 	})
 }
