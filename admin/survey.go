@@ -3,12 +3,15 @@ package admin
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"mqx/internal/sorted"
 	"mqx/message"
@@ -44,6 +47,7 @@ type BrokerSurvey struct {
 	ClockErr              error
 	Ports                 map[string]error  // by name (main, vip, ha): whether it takes connections from here
 	PortAddrs             map[string]string // of the same
+	Reached               map[string]error  // by name server: whether it reaches the broker; one that does not tell is missing
 	HA                    *remoting.HARuntimeInfo
 	Topics                []SurveyTopic // nil: it did not tell
 	// Levels are the delay levels in which messages wait that should have been delivered
@@ -89,6 +93,9 @@ func (c *Client) Survey(ctx context.Context, o SurveyOptions) (*Survey, error) {
 		return one.Err
 	})
 	sorted.By(s.Brokers, func(a, b BrokerSurvey) int { return compareBrokers(a.Broker, b.Broker) })
+	if !o.Counts {
+		c.probeFromNameServers(ctx, s.Brokers)
+	}
 	s.Known = c.knownServers(s.Brokers)
 	lag, err := c.GetLag(ctx, LagOptions{Target: o.Target, Ages: !o.Counts, Members: !o.Counts})
 	if err != nil {
@@ -124,6 +131,52 @@ func (c *Client) knownServers(brokers []BrokerSurvey) []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// probeFromNameServers asks each name server whether it reaches the brokers, one after the other. Those of Apache cannot
+// tell.
+func (c *Client) probeFromNameServers(ctx context.Context, brokers []BrokerSurvey) {
+	var mu sync.Mutex
+	var all errgroup.Group
+	for _, ns := range c.cfg.NameServers {
+		all.Go(func() error {
+			for i := range brokers {
+				b := &brokers[i]
+				reached, err := c.probeFrom(ctx, ns, b.Addr)
+				var answer *remoting.ResponseError
+				if err != nil && errors.As(err, &answer) && answer.Code != remoting.RespRequestCodeNotSupported {
+					continue // it does not know the broker
+				}
+				if err != nil {
+					return nil //nolint:nilerr // it does not tell
+				}
+				mu.Lock()
+				if b.Reached == nil {
+					b.Reached = map[string]error{}
+				}
+				b.Reached[ns] = reached
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	_ = all.Wait() // nothing is returned
+}
+
+// probeFrom asks a name server to connect to a broker: reached is why it could not, err why it does not tell.
+func (c *Client) probeFrom(ctx context.Context, ns, addr string) (reached, err error) {
+	resp, err := c.ask(ctx, ns, remoting.NewRequest(remoting.ReqProbeBroker, &remoting.ProbeBrokerHeader{BrokerAddr: addr}))
+	if err != nil {
+		return nil, err
+	}
+	var h remoting.ProbeBrokerResponseHeader
+	if err := remoting.DecodeHeader(resp.Fields, &h); err != nil {
+		return nil, err
+	}
+	if h.Error != "" {
+		reached = errors.New(h.Error)
+	}
+	return reached, nil
 }
 
 func (c *Client) surveyBroker(ctx context.Context, b Broker, own map[string]bool, counts bool) *BrokerSurvey {

@@ -55,6 +55,12 @@ func TestSurvey(t *testing.T) {
 	if i := slices.IndexFunc(b.Topics, func(x SurveyTopic) bool { return x.Name == "T" }); i < 0 || b.Topics[i] != (SurveyTopic{Name: "T", Kind: KindNormal, Read: 2, Write: 2, Perm: 6, Plain: true}) {
 		t.Errorf("topics: %+v", b.Topics)
 	}
+	if reached, told := b.Reached[ns]; !told || reached != nil || len(b.Reached) != 1 {
+		t.Errorf("reached: %v", b.Reached)
+	}
+	if g := s.broker(t, "gone"); g.Reached[ns] == nil {
+		t.Errorf("a broker that is not there is reached: %v", g.Reached)
+	}
 	if g := s.broker(t, "gone"); g.Err == nil || g.Topics != nil || g.Config != nil || g.OpenTransactions != nil || g.Ports["main"] == nil {
 		t.Errorf("a broker that is not there: %+v", g)
 	}

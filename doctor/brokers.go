@@ -31,7 +31,7 @@ var brokerRules = []Rule{
 	},
 	{
 		ID: "address-unreachable", Scope: ScopeCluster, Severity: Critical, judge: judgeAddresses,
-		Looks:   "The address that a broker advertises takes no connection from here.",
+		Looks:   "The address that a broker advertises takes no connection from here, or from a name server's machine.",
 		Meaning: "clients get this address from the name server and cannot use it: a wrong network card, a container's own address, or a firewall",
 		Mend:    "mqx broker start --advertise HOST:PORT (brokerIP1) with an address that clients reach",
 	},
@@ -160,7 +160,7 @@ func beyond(least, most, otherLeast, otherMost, limit time.Duration) time.Durati
 }
 
 func judgeAddresses(j *judgement) {
-	tried := 0
+	tried, reach := 0, map[string]bool{}
 	for i := range j.Cluster.Now.Brokers {
 		b := &j.Cluster.Now.Brokers[i]
 		err, there := b.Ports["main"]
@@ -169,13 +169,24 @@ func judgeAddresses(j *judgement) {
 			continue
 		}
 		tried++
+		for _, ns := range slices.Sorted(maps.Keys(b.Reached)) {
+			if err := b.Reached[ns]; err != nil {
+				j.find(nameOf(b), "%s takes no connection from name server %s: %v", b.Addr, ns, err)
+			}
+			reach[ns] = true
+		}
 		if err != nil {
 			j.find(nameOf(b), "%s takes no connection from here: %v", b.PortAddrs["main"], err)
 		} else if vip := b.Ports["vip"]; vip != nil {
 			j.findAs(Warning, nameOf(b), "%s takes no connection from here, which clients with vipChannelEnabled use: %v", b.PortAddrs["vip"], vip)
 		}
 	}
-	j.ok("%d advertised addresses take connections from here; no request asks a name server to try them", tried)
+	for _, ns := range j.Cluster.Now.NameServers {
+		if tried > 0 && ns.Err == nil && !reach[ns.Addr] {
+			j.unknown("name server %s does not tell whether it reaches the brokers, as Apache's do not: run mqx doctor on its machine", ns.Addr)
+		}
+	}
+	j.ok("%d advertised addresses take connections from here and from %d name servers", tried, len(reach))
 }
 
 func judgeHA(j *judgement) {

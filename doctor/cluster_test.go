@@ -33,6 +33,10 @@ func survey(at time.Time) *admin.Survey {
 			Levels:           map[int]int64{},
 			OpenTransactions: zero(), Abandoned: zero(), DeadLetters: map[string]int64{},
 			ClockLeast: -time.Second, ClockMost: time.Second,
+			Reached: map[string]error{},
+		}
+		for _, ns := range s.NameServers {
+			b.Reached[ns.Addr] = nil
 		}
 		s.Brokers = append(s.Brokers, b)
 	}
@@ -95,6 +99,12 @@ var clusterCases = []struct {
 	{"clock-differs", Unknown, "b: no time", func(c *Cluster) { c.Now.Brokers[1].ClockErr = errors.New("no time") }},
 	{"address-unreachable", Found, "b:10911 takes no connection", func(c *Cluster) { c.Now.Brokers[1].Ports["main"] = errors.New("refused") }},
 	{"address-unreachable", Unknown, "not tried", func(c *Cluster) { c.Now.Brokers[1].Ports = nil }},
+	{"address-unreachable", Found, "b:10911 takes no connection from name server n1:9876: timed out", func(c *Cluster) { c.Now.Brokers[1].Reached["n1:9876"] = errors.New("timed out") }},
+	{"address-unreachable", Unknown, "n2:9876 does not tell", func(c *Cluster) {
+		for i := range c.Now.Brokers {
+			delete(c.Now.Brokers[i].Reached, "n2:9876")
+		}
+	}},
 	{"ha-gap", Found, "1 replicas are registered and 0 are connected", func(c *Cluster) { withReplica(c) }},
 	{"ha-gap", Unknown, "does not tell how it replicates", func(c *Cluster) { withReplica(c); c.Now.Brokers[0].HA = nil }},
 	{"disk-watermark", Found, "at 75 % expired files", func(c *Cluster) { c.Now.Brokers[1].Values["commitLogDiskRatio"] = "0.78" }},

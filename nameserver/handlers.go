@@ -54,6 +54,7 @@ var services = []service{
 	{remoting.ReqAddWritePermOfBroker, (*Server).addWritePerm, "other permission bits stay (Apache sets exactly read and write)"},
 	{remoting.ReqGetBrokerMemberGroup, (*Server).memberGroup, ""},
 	{remoting.ReqBrokerHeartbeat, (*Server).brokerHeartbeat, ""},
+	{remoting.ReqProbeBroker, (*Server).probeBroker, "mqx's own, for `mqx doctor`: whether this machine reaches a broker that is registered here"},
 }
 
 var (

@@ -37,6 +37,7 @@ type Server struct {
 	classes classes
 	rpc     server.RPCTimes
 	slow    *server.Slow
+	probing sync.Mutex // one broker is tried at a time
 
 	// Lock order: mu -> cache.mu (docs/locks.txt).
 	mu struct {

@@ -96,6 +96,16 @@ func inZone(r *remoting.TopicRouteData, zone string) {
 	r.QueueDatas = slices.DeleteFunc(r.QueueDatas, func(q remoting.QueueData) bool { return removed[q.BrokerName] })
 }
 
+// registered reports whether a living broker has the address.
+func (t *table) registered(addr string) bool {
+	for r := range t.live {
+		if r.addr == addr {
+			return true
+		}
+	}
+	return false
+}
+
 // clusterInfo lists all brokers and clusters.
 func (t *table) clusterInfo() *remoting.ClusterInfo {
 	info := &remoting.ClusterInfo{

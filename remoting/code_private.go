@@ -1,13 +1,25 @@
 package remoting
 
-// Requests between brokers of mqx. Whoever does not know them answers REQUEST_CODE_NOT_SUPPORTED, and is got on with as with
+// Requests between servers of mqx, and of its tools to them. Whoever does not know them answers REQUEST_CODE_NOT_SUPPORTED, and is got on with as with
 // a broker of Apache's (docs/format/ha.md).
 const (
 	// ReqReplicaHello: a slave tells its master who has opened a connection to its replication port.
 	ReqReplicaHello int32 = 7_170_001
 	// ReqTablesChanged: a master tells a slave what of its tables has changed.
 	ReqTablesChanged int32 = 7_170_002
+	// ReqProbeBroker: a tool asks a name server to connect to a broker that is registered with it.
+	ReqProbeBroker int32 = 7_170_003
 )
+
+// ProbeBrokerHeader is the request header of ReqProbeBroker.
+type ProbeBrokerHeader struct {
+	BrokerAddr string `rmq:"brokerAddr,required"` // as it is registered
+}
+
+// ProbeBrokerResponseHeader is the response header of ReqProbeBroker.
+type ProbeBrokerResponseHeader struct {
+	Error string `rmq:"error,omitempty"` // why the broker was not reached; "" when it took the connection
+}
 
 // ReplicaHelloHeader is the request header of ReqReplicaHello.
 type ReplicaHelloHeader struct {

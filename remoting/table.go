@@ -39,8 +39,11 @@ func RequestName(code int32) string {
 	if d, ok := defByCode[code]; ok {
 		return d.Name
 	}
-	if code == ReqMqxHA {
+	switch code {
+	case ReqMqxHA:
 		return "MQX_HA"
+	case ReqProbeBroker:
+		return "MQX_PROBE_BROKER"
 	}
 	return strconv.Itoa(int(code))
 }
