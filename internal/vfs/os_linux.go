@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -42,15 +43,21 @@ func (f *osFile) Allocate(off, n int64) error {
 var zeroPiece [256 << 10]byte
 
 // Zero writes through the page cache, where the next write finds the pages, in pieces: a Sync that runs meanwhile has
-// no more than one of them to write.
-func (f *osFile) Zero(off, n int64) error {
+// no more than one of them to write. It does so by a descriptor of its own: to wait for a write-back takes note of its
+// failure, which the Sync of f, for whose bytes it may have been, would not be told any more.
+func (f *osFile) Zero(off, n int64) (err error) {
+	own, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_WRONLY, 0)
+	if err != nil {
+		return &os.PathError{Op: "open again", Path: f.Name(), Err: errors.ErrUnsupported}
+	}
+	defer func() { err = errors.Join(err, own.Close()) }()
 	for n > 0 {
 		piece := min(n, int64(len(zeroPiece)))
-		if _, err := f.WriteAt(zeroPiece[:piece], off); err != nil {
+		if _, err := own.WriteAt(zeroPiece[:piece], off); err != nil {
 			return err
 		}
 		const all = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
-		err := unix.SyncFileRange(int(f.Fd()), off, piece, all)
+		err := unix.SyncFileRange(int(own.Fd()), off, piece, all)
 		if err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINTR) {
 			return &os.PathError{Op: "sync_file_range", Path: f.Name(), Err: err}
 		}

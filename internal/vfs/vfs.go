@@ -102,7 +102,8 @@ type Zeroer interface {
 	// Zero writes zeros to [off, off+n) and hands them to the disk, so that a Sync that meets them finds little to do.
 	// Blocks that hold data, even zeros, take a later write and its Sync without a change to the file system's own
 	// records: on ext4 that halves the time of a Sync against blocks that Allocate alone gave. The zeros are durable
-	// after Sync like all bytes.
+	// after Sync like all bytes, and a failure to write them back is told by Sync too. errors.ErrUnsupported where it cannot
+	// be had.
 	Zero(off, n int64) error
 }
 

@@ -156,8 +156,8 @@ func (l *Log) reserveStep(need int64) int64 {
 }
 
 // Under SyncFlush space is filled with zeros before it is used: see vfs.Zeroer. The reserver does it, zeroStep at a time
-// and zeroAhead before the writer; a writer that comes nearer than zeroMargin gets plain space, so that neither waits for
-// the other. Nobody writes behind segment.reserved, so no record meets the zeros.
+// and zeroAhead before the writer; a writer that comes nearer than zeroMargin gets plain space, so that it hardly
+// ever waits for a step to be written. Nobody writes behind segment.reserved, so no record meets the zeros.
 const (
 	zeroStep   = 1 << 20
 	zeroMargin = 4 << 20
@@ -216,7 +216,7 @@ func (l *Log) zeroPiece(s *segment, to int64) error {
 	}
 	if from >= near {
 		upto = min(upto, from+zeroStep)
-		if err := f.Zero(from-s.start, upto-from); err != nil {
+		if err := f.Zero(from-s.start, upto-from); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			return fmt.Errorf("cannot write zeros ahead of the commit log: %w", err)
 		}
 	}
