@@ -126,9 +126,10 @@ func (s *Store) PutBatch(ps []*Put) {
 	w.reserve(ps)
 	// Whoever deletes a topic waits for those who hold its queues.
 	s.putting.RLock()
+	closed := s.shut() // looked at again: Close, Follow and Fence wait for whoever is in here, and others have waited for them
 	for _, p := range ps {
-		if s.closing.Load() { // looked at again: Close waits for whoever is in here
-			p.fail(ServiceNotAvailable, errClosing)
+		if closed != nil {
+			p.fail(ServiceNotAvailable, closed)
 			w.refused = append(w.refused, p)
 		} else if err := s.admit(p); err != nil {
 			p.fail(InSyncReplicasNotEnough, err)
@@ -165,16 +166,24 @@ func (s *Store) Prompt(n int) bool { return s.log.RoomFor(int64(n)) }
 
 func (p *Put) fail(status Status, err error) { p.Status, p.Err = status, err }
 
-// refusal tells why the store takes no message at all now.
-func (s *Store) refusal() (Status, error) {
+// shut tells why the store has been made to take no messages.
+func (s *Store) shut() error {
 	if s.closing.Load() {
-		return ServiceNotAvailable, errClosing
+		return errClosing
 	}
 	if s.following.Load() {
-		return ServiceNotAvailable, errFollowing
+		return errFollowing
 	}
 	if why := s.fenced.Load(); why != nil {
-		return ServiceNotAvailable, *why
+		return *why
+	}
+	return nil
+}
+
+// refusal tells why the store takes no message at all now.
+func (s *Store) refusal() (Status, error) {
+	if why := s.shut(); why != nil {
+		return ServiceNotAvailable, why
 	}
 	if why := s.disk.refusal.Load(); why != nil {
 		return ServiceNotAvailable, why
