@@ -220,7 +220,7 @@ func (b *Broker) configFile(name string) string {
 }
 
 // Run opens the store, serves and registers until ctx ends, then stops in
-// order. It returns nil after an orderly stop, else the first failure.
+// order. It returns nil after an orderly stop, a *ReopenError when the broker is to be started anew, else the first failure.
 func (b *Broker) Run(ctx context.Context) error {
 	if b.ran.Swap(true) {
 		return errors.New("a broker cannot be run twice")
@@ -256,8 +256,8 @@ func (b *Broker) Run(ctx context.Context) error {
 		}
 	}
 	err = errors.Join(err, b.stop(serving, stopWorkers, &workers))
-	if err == nil && reopen != "" {
-		return &ReopenError{Why: reopen}
+	if reopen != "" {
+		return &ReopenError{Why: reopen, Err: err}
 	}
 	return err
 }

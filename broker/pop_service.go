@@ -187,7 +187,9 @@ func (s *popService) Finish() error {
 			tries = 0
 		}
 	}
-	if n := s.left(); n > 0 {
+	if n := s.left(); n > 0 && s.b.fence.why() != "" {
+		s.b.log.Warn("checkpoints could not be written, since this broker takes no messages: what was popped is popped again", "checkpoints", n)
+	} else if n > 0 {
 		return errors.Join(s.Save(), fmt.Errorf("%d checkpoints could not be written: their messages are popped again", n))
 	}
 	return s.Save()

@@ -225,10 +225,22 @@ func (b *Broker) takeRole(name string, id int64, change func(*roleState) error) 
 	return where, set(roleInstead{name, id}, func(*roleState) error { return nil })
 }
 
-// ReopenError is what Run returns after an orderly stop so that the broker is started anew, with another role.
-type ReopenError struct{ Why string }
+// ReopenError is what Run returns after a stop so that the broker is started anew, with another role.
+type ReopenError struct {
+	Why string
+	Err error // what went wrong at the stop; nil after an orderly one. The role is another in any case
+}
 
-func (e *ReopenError) Error() string { return "the broker is to be started anew: " + e.Why }
+func (e *ReopenError) Error() string {
+	text := "the broker is to be started anew: " + e.Why
+	if e.Err != nil {
+		text += "; its stop has failed: " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap is what went wrong at the stop.
+func (e *ReopenError) Unwrap() error { return e.Err }
 
 // reopen ends Run with a ReopenError.
 func (b *Broker) reopen(why string) {

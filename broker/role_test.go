@@ -40,7 +40,7 @@ func (r *running) reopened(cfg Config) *running {
 	r.t.Helper()
 	select {
 	case err := <-r.ended:
-		if anew := (*ReopenError)(nil); !errors.As(err, &anew) {
+		if anew := (*ReopenError)(nil); !errors.As(err, &anew) || anew.Err != nil {
 			r.t.Fatalf("Run ended with %v", err)
 		}
 	case <-time.After(time.Minute):

@@ -106,6 +106,9 @@ func (a *app) serve(ctx context.Context, log *slog.Logger, s server, started fun
 	select {
 	case err := <-done:
 		if reopen := (*broker.ReopenError)(nil); errors.As(err, &reopen) {
+			if reopen.Err != nil {
+				log.Error("the stop has failed; it starts anew all the same", "error", reopen.Err)
+			}
 			return startAnew(log)
 		}
 		return ended(ctx, err)
