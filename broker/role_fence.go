@@ -26,6 +26,8 @@ type fence struct {
 		sync.Mutex
 		rival *roleRival  // another one has taken its place
 		lift  *time.Timer // of a fence for a while
+		until time.Time   // when it is lifted
+		asked int64       // how often the fence was changed: a timer or an undo of an older one counts no more
 		text  string
 	}
 }
@@ -44,18 +46,31 @@ func (f *fence) why() string {
 	return f.mu.text
 }
 
-// fenceFor makes the master take no messages for d; 0 lifts that. A fence that a rival is the reason of stays.
-func (b *Broker) fenceFor(d time.Duration) {
+// fenceFor makes the master take no messages for d; 0 lifts that. A fence that a rival is the reason of stays. What it
+// returns puts back what was before, unless somebody has asked for something else since.
+func (b *Broker) fenceFor(d time.Duration) (undo func()) {
 	f := &b.fence
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.mu.rival != nil {
-		return
+		return func() {}
 	}
-	if f.mu.lift != nil {
-		f.mu.lift.Stop()
-		f.mu.lift = nil
+	before := f.mu.until
+	b.setFence(d)
+	asked := f.mu.asked
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.mu.asked == asked {
+			b.setFence(time.Until(before))
+		}
 	}
+}
+
+// setFence is fenceFor under the lock of the fence.
+func (b *Broker) setFence(d time.Duration) {
+	f := &b.fence
+	f.stopTimer()
 	if d <= 0 {
 		f.mu.text = ""
 		b.store.Fence(nil)
@@ -63,7 +78,29 @@ func (b *Broker) fenceFor(d time.Duration) {
 	}
 	f.mu.text = "this broker takes no messages while its group gets another master"
 	b.store.Fence(errors.New(f.mu.text))
-	f.mu.lift = time.AfterFunc(min(d, fenceMost), func() { b.fenceFor(0) })
+	d = min(d, fenceMost)
+	asked := f.mu.asked
+	f.mu.until = time.Now().Add(d)
+	f.mu.lift = time.AfterFunc(d, func() { b.liftFence(asked) })
+}
+
+// liftFence ends a fence for a while, unless it is another by now: a timer that has gone off cannot be stopped.
+func (b *Broker) liftFence(asked int64) {
+	b.fence.mu.Lock()
+	defer b.fence.mu.Unlock()
+	if b.fence.mu.asked == asked {
+		b.setFence(0)
+	}
+}
+
+// stopTimer makes what was asked for before count no more. The lock is held.
+func (f *fence) stopTimer() {
+	f.mu.asked++
+	f.mu.until = time.Time{}
+	if f.mu.lift != nil {
+		f.mu.lift.Stop()
+		f.mu.lift = nil
+	}
 }
 
 // giveUp makes the master take no messages any more, since rival has taken its place, durably.
@@ -71,10 +108,7 @@ func (b *Broker) giveUp(rival roleRival) {
 	f := &b.fence
 	f.mu.Lock()
 	f.mu.rival, f.mu.text = &rival, rival.text()
-	if f.mu.lift != nil {
-		f.mu.lift.Stop()
-		f.mu.lift = nil
-	}
+	f.stopTimer()
 	b.store.Fence(errors.New(f.mu.text))
 	f.mu.Unlock()
 	if err := b.role.change(func(s *roleState) error {

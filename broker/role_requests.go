@@ -177,7 +177,7 @@ func (b *Broker) haDemote(a *remoting.HADemote, peer string) error {
 	if a.ID <= 0 {
 		return refuse(remoting.RespInvalidParameter, "the id of a slave is above 0, got %d", a.ID)
 	}
-	b.fenceFor(fenceMost) // what is cut is what was there
+	unfence := b.fenceFor(fenceMost) // what is cut is what was there
 	cut, err := b.pendingCut(a.Cut)
 	var where string
 	if err == nil {
@@ -187,7 +187,7 @@ func (b *Broker) haDemote(a *remoting.HADemote, peer string) error {
 		})
 	}
 	if err != nil {
-		b.fenceFor(0)
+		unfence()
 		return err
 	}
 	b.log.Warn("this master becomes a slave", "id", a.ID, "saved", where, "peer", peer)
