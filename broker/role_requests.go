@@ -139,21 +139,23 @@ func (b *Broker) haFence(a *remoting.HAFence, peer string) error {
 }
 
 func (b *Broker) haPromote(a *remoting.HAPromote, peer string) error {
-	switch st := b.role.get(); {
+	switch {
 	case b.slave == nil:
 		return refuse(remoting.RespInvalidParameter, "this broker is a master already")
 	case a.Role != "ASYNC_MASTER" && a.Role != "SYNC_MASTER":
 		return refuse(remoting.RespInvalidParameter, "a master is ASYNC_MASTER or SYNC_MASTER, not %q", a.Role)
-	case a.Epoch <= st.Epoch:
-		return refuse(remoting.RespInvalidParameter, "the epoch must be above %d, which this broker knows, got %d", st.Epoch, a.Epoch)
-	case st.Pending != nil:
-		return refuse(remoting.RespSystemError, "its log is being cut")
 	}
 	start, err := b.wholeEnd()
 	if err != nil {
 		return err
 	}
 	where, err := b.takeRole(a.Role, 0, func(s *roleState) error {
+		if a.Epoch <= s.Epoch {
+			return refuse(remoting.RespInvalidParameter, "the epoch must be above %d, which this broker knows, got %d", s.Epoch, a.Epoch)
+		}
+		if s.Pending != nil {
+			return refuse(remoting.RespSystemError, "its log is being cut")
+		}
 		s.Epoch, s.Fenced = a.Epoch, nil
 		s.Epochs = append(s.Epochs, remoting.HAEpoch{Epoch: a.Epoch, Start: start})
 		s.Epochs = s.Epochs[max(0, len(s.Epochs)-epochsKept):]

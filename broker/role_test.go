@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -261,4 +262,37 @@ func TestSlaveKnowsTheEpoch(t *testing.T) {
 	}
 	set(m, 3)
 	s.until("the epoch is not learned", func() bool { return s.role.epoch() == 3 && s.store.LogEnd() == m.store.LogEnd() })
+}
+
+// Of two promotions at a time with one epoch one is taken.
+func TestPromotionsAtATime(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.BrokerRole, cfg.BrokerID = "SLAVE", 1
+	s := start(t, cfg)
+	const at = 4
+	s.configMu.Lock() // what looks at the epoch outside the change has looked when it stands here
+	done := make(chan error, at)
+	for range at {
+		go func() { done <- s.haPromote(&remoting.HAPromote{Epoch: 5, Role: "ASYNC_MASTER"}, "test") }()
+	}
+	buf := make([]byte, 1<<20)
+	s.until("the promotions do not come to the change", func() bool {
+		return strings.Count(string(buf[:runtime.Stack(buf, true)]), ").takeRole(") == at
+	})
+	s.configMu.Unlock()
+	taken := 0
+	for range at {
+		if err := <-done; err == nil {
+			taken++
+		} else if refused := (*refusedError)(nil); !errors.As(err, &refused) || !strings.Contains(refused.Text, "epoch") {
+			t.Errorf("refused with %v", err)
+		}
+	}
+	if st := s.role.get(); taken != 1 || len(st.Epochs) != 1 {
+		t.Errorf("%d promotions were taken, %+v", taken, st.Epochs)
+	}
+	s = s.reopened(cfg)
+	if s.slave != nil {
+		t.Error("it is no master")
+	}
 }
