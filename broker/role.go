@@ -156,9 +156,13 @@ func (b *Broker) loadRole() error {
 	return nil
 }
 
-// wipeLog does what is pending before the store is opened.
+// wipeLog does what is pending before the store is opened. What is pending for the log of a slave, cutLog's part too, is not
+// done to that of a master.
 func (b *Broker) wipeLog(sc store.Config) error {
 	p := b.role.get().Pending
+	if p != nil && !b.cfg().isSlave() {
+		return fmt.Errorf("cannot start as %s: %q says that the log is still to be cut or replaced as that of a slave; start it with brokerRole=SLAVE and promote it then", b.cfg().BrokerRole, b.role.path)
+	}
 	if p == nil || !p.Wipe {
 		return nil
 	}

@@ -296,3 +296,46 @@ func TestPromotionsAtATime(t *testing.T) {
 		t.Error("it is no master")
 	}
 }
+
+// What is to become of the log of a slave is not done to that of a master, which a configuration file that somebody has
+// changed since may make of it: the start stops and says what to look at.
+func TestPendingCutOfAMaster(t *testing.T) {
+	for name, pending := range map[string]*rolePending{
+		"wipe": {To: -1, Wipe: true, Discard: true, Name: "wiped"},
+		"cut":  {To: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := testConfig(t.TempDir())
+			r := start(t, cfg)
+			r.createTopic("T", 1)
+			r.send("T", 0, "", "x")
+			end := r.store.LogEnd()
+			if err := r.role.change(func(s *roleState) error { s.Pending = pending; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			r.stop()
+			b, err := New(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() {
+				select {
+				case <-b.Ready():
+					cancel() // it has started, which it must not
+				case <-ctx.Done():
+				}
+			}()
+			if err := b.Run(ctx); err == nil || !strings.Contains(err.Error(), roleFileName) {
+				t.Errorf("the start: %v", err)
+			}
+			cancel()
+			if err := r.role.change(func(s *roleState) error { s.Pending = nil; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if r = start(t, cfg); r.store.LogEnd() != end {
+				t.Errorf("the log ends at %d, want %d", r.store.LogEnd(), end)
+			}
+		})
+	}
+}
