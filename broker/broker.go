@@ -271,7 +271,7 @@ func (b *Broker) open(ctx context.Context) error {
 	sc := cfg.Store
 	sc.FS, sc.Clock, sc.Logger, sc.OnArrive, sc.Together = b.fsys, b.clock, b.log, b.arrived, b.flushed.Do
 	sc.BitMaps, sc.BatchTopic, sc.Replicas = bitMaps{b}, b.batchQueues(), &b.ha
-	sc.Follow, sc.Gapless = cfg.isSlave(), cfg.BrokerRole == "SYNC_MASTER"
+	sc.Follow, sc.Gapless = cfg.isSlave(), cfg.gapless()
 	b.limits = server.NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
 	queues, logs := openFiles(b.limits.Rest())
 	sc.MaxOpenFiles, sc.MaxOpenLogFiles = cmp.Or(sc.MaxOpenFiles, queues), cmp.Or(sc.MaxOpenLogFiles, logs)

@@ -117,6 +117,12 @@ func (c *Config) rules() ha.Rules {
 	return r
 }
 
+// gapless says that this broker is a master whose messages wait for copies, which have what a gap in its log lacks.
+func (c *Config) gapless() bool {
+	r := c.rules()
+	return !c.isSlave() && r.Waits()
+}
+
 // validate reports what the keys of replication contradict.
 func (c *Config) validateReplication(bad func(key, format string, args ...any)) {
 	level := ha.Level(c.ReplicationLevel)

@@ -1,14 +1,18 @@
 package broker
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
 	"mqx/remoting"
+	"mqx/remoting/server"
 	"mqx/store/ha"
 )
 
@@ -174,6 +178,50 @@ func TestAckFlushed(t *testing.T) {
 	m.stop()
 }
 
+// A slave whose hello has no clear answer reports what is durable: the master may have noted that it does. Only one that does
+// not know the question is told what is written.
+func TestHelloUnclear(t *testing.T) {
+	m := start(t, testConfig(t.TempDir()))
+	s := startSlave(t, m, 1, nil)
+	old, err := server.New(server.Config{Addr: "127.0.0.1:0", Logger: quiet}, server.NewMux())
+	if err == nil {
+		err = old.Start(t.Context())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.Close()
+		}
+	})
+	for _, tt := range []struct {
+		name, master string
+		want         bool
+	}{{"written", m.addr, false}, {"cut off", ln.Addr().String(), true}, {"as Apache's", old.Addr().String(), false}} {
+		s.slave.learn(m.at().haAddr, tt.master)
+		if got := s.slave.hello(t.Context(), "127.0.0.1:1"); got != tt.want {
+			t.Errorf("%s: wants what is durable: %v", tt.name, got)
+		}
+	}
+	_ = ln.Close()
+	wg.Wait()
+	if err := old.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+	s.stop()
+	m.stop()
+}
+
 // N079 (r#7689): what was not confirmed before a stop counts in the queue offsets of what is written after it: no two messages
 // have one.
 func TestUnconfirmedTailKeepsItsOffsets(t *testing.T) {
@@ -300,6 +348,13 @@ func TestReplicationRules(t *testing.T) {
 			continue
 		}
 		r := cfg.rules()
+		waits := tt.want.Level == ha.LevelSync || tt.want.Copies > 0
+		if got := cfg.gapless(); got != waits {
+			t.Errorf("%+v: %v has copies: %v", cfg.Replication, cfg.BrokerRole, got)
+		}
+		if cfg.BrokerRole = "SLAVE"; cfg.gapless() {
+			t.Errorf("%+v: a slave is gapless as a master", cfg.Replication)
+		}
 		if got := (ha.Rules{Level: r.Level, Copies: r.Copies, Least: r.Least, Auto: r.Auto, Hold: r.Hold}); got != tt.want {
 			t.Errorf("%+v: %+v, want %+v", cfg.Replication, got, tt.want)
 		}

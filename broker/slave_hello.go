@@ -15,7 +15,8 @@ import (
 const helloWait = 2 * time.Second
 
 // hello tells the master who has opened a connection from the address local to its replication port, and returns whether it
-// wants to know what is durable. Masters of Apache's do not know the question.
+// wants to know what is durable. Masters of Apache's do not know the question. Any other failure may have come after the master
+// has noted that this slave tells what is durable: so it does, which is never wrong.
 func (s *slave) hello(ctx context.Context, local string) (flushed bool) {
 	master := s.masterAddr()
 	if master == "" {
@@ -36,7 +37,7 @@ func (s *slave) hello(ctx context.Context, local string) (flushed bool) {
 	}
 	if err != nil {
 		s.b.log.Info("the master is not told who this slave is; it counts by its host, and looks at tables every 3 s", "master", master, "error", err)
-		return false
+		return resp == nil || resp.Code != remoting.RespRequestCodeNotSupported
 	}
 	return h.Flushed
 }
