@@ -61,7 +61,7 @@ func mustClose(tb testing.TB, s *Store) {
 func catchUp(tb testing.TB, s *Store) {
 	tb.Helper()
 	behind := func() bool {
-		end := s.log.End()
+		end := s.log.Confirmed()
 		return s.dispatcher.pos.Load() < end || s.indexer.enabled && s.indexer.pos.Load() < end
 	}
 	for behind() {

@@ -46,7 +46,8 @@ type QueryResult struct {
 }
 
 // Query finds messages by key. Only messages whose topic and key really are the ones asked for are returned (Apache's
-// broker leaves that to its clients). When the index is still catching up with the log, it waits for it until ctx ends.
+// broker leaves that to its clients). When the index is still catching up with what is shown of the log, it waits for it until ctx ends: what still waits for
+// its copies is not found.
 //
 // Errors: ErrIndexBehind (with a result), ErrIndexOff, or that of the disk.
 func (s *Store) Query(ctx context.Context, req QueryRequest) (*QueryResult, error) {
@@ -54,7 +55,7 @@ func (s *Store) Query(ctx context.Context, req QueryRequest) (*QueryResult, erro
 		return nil, ErrIndexOff
 	}
 	res := &QueryResult{}
-	caughtUp := s.indexer.wait(ctx, s.log.End())
+	caughtUp := s.indexer.wait(ctx, s.log.Confirmed())
 	limit := s.conf().MaxMsgsNumBatch
 	if req.Kind == KeyUnique {
 		limit = s.conf().DefaultQueryMaxNum
