@@ -66,6 +66,40 @@ func TestPopOfABatchQueue(t *testing.T) {
 	}
 }
 
+// What was popped comes again although there is always something in the log that waits for its copies.
+func TestPopRevivesBehindTheCopies(t *testing.T) {
+	t.Parallel()
+	p := startPop(t, nil)
+	p.createTopic("T", 1)
+	p.createTopic("U", 1)
+	p.send("T", 0, "", "m")
+	h := popHeader("G", "T", -1)
+	h.InvisibleTime = 1000
+	if got := p.pop(h); len(got) != 1 {
+		t.Fatalf("popped %d", len(got))
+	}
+	p.store.Gate()
+	defer p.store.Ungate()
+	var again []popped
+	p.until("what was popped does not come again", func() bool {
+		end := p.store.LogEnd()
+		p.sendFor("U", "") // before what is shown comes to the end
+		p.store.Confirm(end)
+		h := popHeader("G", "T", -1)
+		resp, err := p.c.Call(t.Context(), p.addr, remoting.NewRequest(remoting.ReqPopMessage, h))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Code == remoting.RespSuccess {
+			again = p.receipts(h, resp)
+		}
+		return len(again) > 0
+	})
+	if again[0].body != "m" {
+		t.Errorf("came again: %v", bodies(again))
+	}
+}
+
 // Batches that nobody acknowledged come again, each of them: in the retry topic each is one message.
 func TestPoppedBatchesComeAgain(t *testing.T) {
 	t.Parallel()

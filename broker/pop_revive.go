@@ -20,6 +20,17 @@ type reviveQueue struct {
 	id      int32
 	reviver *pop.Reviver
 	next    int64 // offset to read
+	look    reviveLook
+}
+
+// reviveLook is how things stood before it is looked whether there is anything more. It is kept until all that was in the log
+// then can be read, which may be rounds later: with replication, messages are shown after their copies, and others have
+// followed meanwhile.
+type reviveLook struct {
+	pending   bool
+	at        int64 // Unix ms
+	delivered bool  // the timer had delivered all that was due at that time
+	end       int64 // of the log
 }
 
 // reviveStats counts what revival did since the start.
@@ -84,11 +95,17 @@ func newReviveQueue(s *popService, id int32) *reviveQueue {
 func (q *reviveQueue) round(ctx context.Context) {
 	until := q.s.b.now().Add(q.s.b.cfg().ReviveScan)
 	for ctx.Err() == nil {
-		// Asked before the end is looked for: what is delivered meanwhile would be missed.
-		delivered, end := q.s.b.timerDelivered(), q.s.b.store.LogEnd()
+		// Asked before the end is looked for, in this order: what is delivered or shown meanwhile would be missed.
+		if !q.look.pending {
+			now := q.s.b.now().UnixMilli()
+			delivered := q.s.b.timerDelivered()
+			q.look = reviveLook{pending: true, at: now, delivered: delivered, end: q.s.b.store.LogEnd()}
+		}
+		all := q.s.b.store.Dispatched() >= q.look.end
 		more := q.read(until)
-		if !more && q.s.b.store.Dispatched() >= end {
-			q.reviver.Quiet(q.s.b.now().UnixMilli(), delivered)
+		if !more && all {
+			q.reviver.Quiet(q.look.at, q.look.delivered)
+			q.look.pending = false
 		}
 		if !q.expire(ctx) {
 			return
