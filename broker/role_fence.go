@@ -39,6 +39,16 @@ func (f *fence) given() bool {
 	return f.mu.rival != nil
 }
 
+// rivalEpoch is the epoch of the master that has taken this one's place, 0 where none has.
+func (f *fence) rivalEpoch() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.rival == nil {
+		return 0
+	}
+	return f.mu.rival.Epoch
+}
+
 // why is the reason, empty where there is no fence.
 func (f *fence) why() string {
 	f.mu.Lock()

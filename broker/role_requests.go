@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"mqx/internal/fastjson"
@@ -116,7 +115,7 @@ func (b *Broker) haState() (*remoting.HAState, error) {
 
 // haInfo is the part of it that GET_BROKER_HA_STATUS tells.
 func (b *Broker) haInfo() *remoting.HAInfo {
-	i := &remoting.HAInfo{Epoch: b.role.epoch(), Fenced: b.fence.why()}
+	i := &remoting.HAInfo{Epoch: b.role.epoch(), Fenced: b.fence.why(), FencedEpoch: b.fence.rivalEpoch()}
 	if b.slave != nil {
 		f := b.slave.follower.State()
 		i.Phase = string(f.Phase)
@@ -332,7 +331,7 @@ func (s *slave) learnEpoch(ctx context.Context, master string) error {
 	switch {
 	case info.Mqx.Epoch < own:
 		return fmt.Errorf("the master %s has the epoch %d, and the group has been at %d: another master has taken its place", master, info.Mqx.Epoch, own)
-	case info.Mqx.Fenced != "" && strings.Contains(info.Mqx.Fenced, "taken its place"):
+	case info.Mqx.FencedEpoch > 0:
 		return fmt.Errorf("the master %s is none any more: %s", master, info.Mqx.Fenced)
 	case info.Mqx.Epoch > own:
 		return s.b.role.change(func(st *roleState) error { st.Epoch = max(st.Epoch, info.Mqx.Epoch); return nil })

@@ -262,6 +262,18 @@ func TestSlaveKnowsTheEpoch(t *testing.T) {
 	}
 	set(m, 3)
 	s.until("the epoch is not learned", func() bool { return s.role.epoch() == 3 && s.store.LogEnd() == m.store.LogEnd() })
+	if got := m.haInfo().FencedEpoch; got != 0 {
+		t.Errorf("nobody has taken its place, and it tells the epoch %d", got)
+	}
+	// A fence for a while keeps no slave away; a rival's does.
+	m.fenceFor(time.Hour)
+	if err := s.slave.learnEpoch(t.Context(), m.addr); err != nil {
+		t.Errorf("a master that is fenced for a while: %v", err)
+	}
+	m.giveUp(roleRival{Epoch: 4, Addr: "127.0.0.1:1"})
+	if err := s.slave.learnEpoch(t.Context(), m.addr); err == nil || !strings.Contains(err.Error(), "is none any more") || m.haInfo().FencedEpoch != 4 {
+		t.Errorf("a master that was replaced: %v, %+v", err, m.haInfo())
+	}
 }
 
 // Of two promotions at a time with one epoch one is taken.

@@ -124,6 +124,8 @@ type HAInfo struct {
 	Phase  string `json:"phase,omitempty"`
 	Error  string `json:"error,omitempty"`
 	Fenced string `json:"fenced,omitempty"`
+	// FencedEpoch is the epoch of the master that has taken its place, 0 where none has.
+	FencedEpoch int64 `json:"fencedEpoch,omitempty"`
 	// Master is how a master counts copies; nil of a slave.
 	Master *HACopies `json:"master,omitempty"`
 }
