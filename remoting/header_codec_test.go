@@ -41,6 +41,11 @@ func TestEveryHeaderStructComesBack(t *testing.T) {
 	if RequestName(4242) != "4242" || ResponseName(4242) != "4242" || ResponseName(17) != "TOPIC_NOT_EXIST" {
 		t.Error("names of codes")
 	}
+	for code, name := range map[int32]string{ReqMqxHA: "MQX_HA", ReqReplicaHello: "MQX_REPLICA_HELLO", ReqTablesChanged: "MQX_TABLES_CHANGED", ReqProbeBroker: "MQX_PROBE_BROKER"} {
+		if got := RequestName(code); got != name {
+			t.Errorf("RequestName(%d) = %s, want %s", code, got, name)
+		}
+	}
 	if d, ok := Lookup(ReqSendMessageV2); !ok || d.Request != reflect.TypeFor[SendMessageHeader]() {
 		t.Errorf("Lookup: %v, %v", d, ok)
 	}

@@ -42,6 +42,10 @@ func RequestName(code int32) string {
 	switch code {
 	case ReqMqxHA:
 		return "MQX_HA"
+	case ReqReplicaHello:
+		return "MQX_REPLICA_HELLO"
+	case ReqTablesChanged:
+		return "MQX_TABLES_CHANGED"
 	case ReqProbeBroker:
 		return "MQX_PROBE_BROKER"
 	}
