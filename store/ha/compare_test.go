@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -72,6 +73,21 @@ func TestCommonPoint(t *testing.T) {
 			}
 		case err != nil || got != at:
 			t.Errorf("%+v: common up to %d (%v), want %d", tt, got, err, at)
+		}
+		// One connection after another gives the same.
+		var d net.Dialer
+		conns := 0
+		more, err := ha.CommonPointBy(t.Context(), func(ctx context.Context) (net.Conn, error) {
+			conns++
+			return d.DialContext(ctx, "tcp", addr)
+		}, -time.Second, b, a.LogMin(), a.LogEnd())
+		switch {
+		case tt.common == 0:
+			if !errors.Is(err, ha.ErrNothingCommon) {
+				t.Errorf("%+v, in parts: %d, %v", tt, more, err)
+			}
+		case err != nil || more != at || at > 20_000 && conns < 3:
+			t.Errorf("%+v, in parts: common up to %d (%v), want %d, over %d connections", tt, more, err, at, conns)
 		}
 		stop()
 	}

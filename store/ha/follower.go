@@ -201,6 +201,7 @@ type link struct {
 	same   atomic.Bool // they have been, or there are none
 	flush  bool        // reports tell what is durable
 	wmu    sync.Mutex
+	last   int64 // the last report; needs wmu
 	buf    []byte
 }
 
@@ -229,7 +230,7 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	if end > 0 {
 		l.at = report
 	}
-	if err := l.report(report); err != nil {
+	if err := l.report(l.begins); err != nil {
 		return err
 	}
 	if report >= end {
@@ -238,7 +239,7 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 		}
 	}
 	if l.same.Load() { // there is nothing to compare: masters count a slave from its second report on
-		if err := l.report(report); err != nil {
+		if err := l.report(l.begins); err != nil {
 			return err
 		}
 	}
@@ -286,13 +287,15 @@ func (f *Follower) lastRecord(end int64) (int64, error) {
 	return max(start, 1), nil // masters of Apache take 0 for a slave without a log
 }
 
-func (l *link) report(end int64) error {
+// report tells the master how far the copy goes by end, which is asked in turn: reports never go back.
+func (l *link) report(end func() int64) error {
 	l.wmu.Lock()
 	defer l.wmu.Unlock()
+	l.last = max(l.last, end())
 	if err := l.c.SetWriteDeadline(time.Now().Add(l.f.cfg.Silence)); err != nil {
 		return err
 	}
-	_, err := l.c.Write(appendReport(nil, end))
+	_, err := l.c.Write(appendReport(nil, l.last))
 	return err
 }
 
@@ -305,12 +308,14 @@ func (l *link) beat(stop chan struct{}) {
 		case <-stop:
 			return
 		case <-t.C:
-			if end := l.acked(); end >= l.first && l.report(end) != nil {
+			if l.report(l.acked) != nil {
 				return
 			}
 		}
 	}
 }
+
+func (l *link) begins() int64 { return l.first }
 
 // acked is how far the copy goes that the master may count on.
 func (l *link) acked() int64 {
@@ -356,7 +361,7 @@ func (l *link) receive(addr string) error {
 				return err
 			}
 		}
-		if err := l.report(l.acked()); err != nil {
+		if err := l.report(l.acked); err != nil {
 			return err
 		}
 	}

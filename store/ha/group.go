@@ -182,8 +182,12 @@ func (g *Group) find(conn int64) int {
 	return slices.IndexFunc(g.conns, func(c *groupConn) bool { return c.conn == conn })
 }
 
-// Wait adds a waiter. Deadlines do not go back from one to the next.
+// Wait adds a waiter. Deadlines do not go back from one to the next: one that is before the last one (the time that messages
+// wait was made shorter) becomes the last one.
 func (g *Group) Wait(w *Waiter, now time.Time) {
+	if n := len(g.due); n > 0 && w.Deadline.Before(g.due[n-1].Deadline) {
+		w.Deadline = g.due[n-1].Deadline
+	}
 	g.end = max(g.end, w.End)
 	if w.End <= g.acked {
 		w.OK, w.over = true, true
@@ -241,8 +245,8 @@ func (g *Group) Take() Decision {
 	return d
 }
 
-// Retry gives the intervals once more with the next Take: they could not be made durable.
-func (g *Group) Retry() { g.record = g.record || g.state == degrading }
+// Retry gives the intervals once more with the next Take: they could not be made durable, be it that one has begun or ended.
+func (g *Group) Retry() { g.record = true }
 
 // Replicas are the slaves, by id.
 func (g *Group) Replicas() []Replica { return slices.Clone(g.all) }

@@ -354,7 +354,7 @@ func (w *simWorld) resync(n *simNode) {
 	dial := func(ctx context.Context) (net.Conn, error) { return w.net.dial(ctx, n.id, m) }
 	at, err := int64(0), ha.ErrNothingCommon
 	if n.run.store.LogEnd() >= low {
-		at, err = ha.CommonPointBy(ctx, dial, n.run.store, low, high)
+		at, err = ha.CommonPointBy(ctx, dial, time.Second, n.run.store, low, high)
 	}
 	switch {
 	case errors.Is(err, ha.ErrNothingCommon):

@@ -123,6 +123,7 @@ func (m *Master) tick(ctx context.Context) {
 
 // recorder makes intervals durable until ctx ends. What could not be is tried again: until then no fewer copies do.
 func (m *Master) recorder(ctx context.Context) {
+	told := lastInterval(m.cfg.Recorded)
 	for {
 		select {
 		case <-ctx.Done():
@@ -146,19 +147,29 @@ func (m *Master) recorder(ctx context.Context) {
 				continue
 			}
 		}
-		m.tell(d.Record)
+		m.tell(told, lastInterval(d.Record))
+		told = lastInterval(d.Record)
 		m.event(func(g *Group, now time.Time) { g.Recorded(*d, now) })
 	}
 }
 
-// tell logs how the level has changed.
-func (m *Master) tell(list []Interval) {
-	if len(list) == 0 {
-		return
+// lastInterval is the newest of a list, the zero Interval where there is none.
+func lastInterval(list []Interval) (i Interval) {
+	if n := len(list); n > 0 {
+		i = list[n-1]
 	}
-	if i := list[len(list)-1]; i.Open() {
+	return i
+}
+
+// tell logs how the level has changed since it was told that was is the newest interval: only what differs from that.
+func (m *Master) tell(was, i Interval) {
+	switch {
+	case i == was:
+	case i.Began != 0 && i.Open():
 		m.cfg.Logger.Error("messages are acknowledged with fewer copies than the level asks for", "why", i.Why, "from", i.From, "epoch", i.Epoch)
-	} else {
+	case i.Began < was.Began || i.From < was.From: // that one was taken back
+		m.cfg.Logger.Info("messages have the copies again that the level asks for; none was acknowledged with fewer", "from", was.From, "epoch", was.Epoch)
+	default:
 		m.cfg.Logger.Info("messages have the copies again that the level asks for", "from", i.From, "to", i.To, "epoch", i.Epoch)
 	}
 }
