@@ -315,6 +315,24 @@ func TestLostTablesDeleteNothing(t *testing.T) {
 	m.stop()
 }
 
+// Who waits for slaves when nobody tells them any more is let go.
+func TestToldAfterTheEnd(t *testing.T) {
+	m := start(t, testConfig(t.TempDir()))
+	p := newPeers(m.Broker)
+	p.active.Store(true)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	done := 0
+	p.replicated(partOffsets, func() { done++ })
+	p.run(ctx)
+	p.active.Store(true) // as with a slave that is still known
+	p.replicated(partOffsets, func() { done++ })
+	if done != 2 {
+		t.Errorf("%d of 2 were let go", done)
+	}
+	m.stop()
+}
+
 func TestReplicationRules(t *testing.T) {
 	for _, tt := range []struct {
 		change func(*Config)

@@ -53,6 +53,7 @@ type peers struct {
 		offsets map[offsetKey]map[int32]toldOffset
 		many    int // of offsets
 		waiting []func()
+		ended   bool // run is over
 	}
 }
 
@@ -124,22 +125,35 @@ func (p *peers) offset(topic, group string, queue int32, offset int64, reset boo
 	g[queue] = toldOffset{offset, reset || was.reset}
 }
 
-// replicated calls done once the slaves have a part of the tables as it is now, or after tellWait.
+// replicated calls done once the slaves have a part of the tables as it is now, or after tellWait; at once when nobody is told
+// any more, since the broker stops.
 func (p *peers) replicated(part string, done func()) {
 	if !p.active.Load() {
 		done()
 		return
 	}
 	p.mu.Lock()
-	p.mu.parts[part] = true
-	p.mu.waiting = append(p.mu.waiting, done)
+	ended := p.mu.ended
+	if !ended {
+		p.mu.parts[part] = true
+		p.mu.waiting = append(p.mu.waiting, done)
+	}
 	p.mu.Unlock()
+	if ended {
+		done()
+		return
+	}
 	signal(p.wake)
 }
 
 // run tells slaves until ctx ends.
 func (p *peers) run(ctx context.Context) {
-	defer p.round(ctx) // who waits is told
+	defer func() {
+		p.mu.Lock()
+		p.mu.ended = true
+		p.mu.Unlock()
+		p.round(ctx) // who waits is told
+	}()
 	for {
 		select {
 		case <-ctx.Done():
