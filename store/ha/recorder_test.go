@@ -72,7 +72,9 @@ func TestTell(t *testing.T) {
 		was, is Interval
 		want    string
 	}{
-		{Interval{}, Interval{}, ""}, {old, old, ""}, {open, open, ""},
+		{Interval{}, Interval{}, ""},
+		{old, old, ""},
+		{open, open, ""},
 		{old, open, "with fewer copies than"},
 		{open, ended, "have the copies again"},
 		{open, old, "none was acknowledged with fewer"},
