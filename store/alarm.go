@@ -65,6 +65,13 @@ func (a *alarms) raise(name string, err error) (delay time.Duration) {
 	return delay
 }
 
+// raised reports whether an alarm stands.
+func (a *alarms) raised(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.mu.standing[name] != nil
+}
+
 // clear ends a condition.
 func (a *alarms) clear(name string) {
 	a.mu.Lock()

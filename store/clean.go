@@ -100,7 +100,8 @@ func (c *cleaner) expireBatch(ctx context.Context, now time.Time, force bool) (r
 	s := c.s
 	for removed < s.conf().DeleteFileBatchMax {
 		uncovered := c.cover()
-		if uncovered != nil && !force {
+		// By force it goes although the queues could not be written; what nobody was shown does not.
+		if uncovered != nil && (!force || errors.Is(uncovered, errNotDispatched) && !s.alarms.raised(alarmQueues)) {
 			return removed, uncovered
 		}
 		res, err := s.log.Expire(commitlog.ExpireRules{
@@ -142,8 +143,18 @@ func (c *cleaner) cover() error {
 	if err != nil || len(files) < 2 || s.queuesFailed.Load() || s.checkpointed.Load() >= files[1].Start {
 		return err
 	}
-	return s.checkpoint(false)
+	if err := s.checkpoint(false); err != nil {
+		return err
+	}
+	if s.dispatcher.pos.Load() < files[1].Start && files[1].Start < s.log.End() {
+		return errNotDispatched
+	}
+	return nil
 }
+
+// errNotDispatched is what cover returns when messages of the oldest file are in no queue yet, not even in memory: they
+// are held back until they have their copies, or the dispatcher has not come so far.
+var errNotDispatched = errors.New("cannot delete the oldest log file: its messages are not all in their queues yet")
 
 // reportIdle says why nothing goes although the disk fills up (N025).
 func (c *cleaner) reportIdle(now time.Time, state string) {
