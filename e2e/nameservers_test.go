@@ -67,7 +67,8 @@ func TestNameServersFail(t *testing.T) {
 		if why := lost(want, mqxConsume(t, all, topic)); why != "" {
 			t.Fatalf("%s: mqx reader: %s", stage, why)
 		}
-		waitFor(t, arrival, stage+": everything at a new Java reader", func() (bool, string) {
+		// Each new reader begins with one name server of the three, which may be the one that hangs.
+		waitFor(t, 3*arrival, stage+": everything at a new Java reader", func() (bool, string) {
 			var got []incoming
 			if err := sharedDriver(t).try("pull", map[string]any{"namesrv": all, "topic": topic, "fresh": true}, &got); err != nil {
 				return false, err.Error()
