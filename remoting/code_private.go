@@ -9,6 +9,8 @@ const (
 	ReqTablesChanged int32 = 7_170_002
 	// ReqProbeBroker: a tool asks a name server to connect to a broker that is registered with it.
 	ReqProbeBroker int32 = 7_170_003
+	// ReqMqxHA asks a broker about its part in its group, or to change it. The field "act" says what; bodies are JSON.
+	ReqMqxHA int32 = 7_210_001
 )
 
 // ProbeBrokerHeader is the request header of ReqProbeBroker.

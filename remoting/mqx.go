@@ -1,9 +1,5 @@
 package remoting
 
-// ReqMqxHA is a request of mqx's own, far from Apache's numbers: it asks a broker about its part in its group, or to change
-// it. The field "act" says what; bodies are JSON. Brokers of Apache answer REQUEST_CODE_NOT_SUPPORTED.
-const ReqMqxHA int32 = 7_210_001
-
 // FieldAct is the field of ReqMqxHA that says what is asked.
 const FieldAct = "act"
 

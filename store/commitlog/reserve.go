@@ -93,6 +93,12 @@ func (l *Log) ensureReserved(s *segment, to int64) error {
 
 // reserve gives s space on the volume up to the position to and, when there is plenty, a step beyond.
 func (l *Log) reserve(s *segment, to int64) error {
+	return l.extendReserved(s, to, func(f *mapped.File, from int64) (int64, error) { return l.allocate(s, f, from, to) })
+}
+
+// extendReserved calls take with the file of s and where its reserved space ends, unless that is behind to, and takes
+// for reserved what is up to the position that take returns. Only one does so at a time.
+func (l *Log) extendReserved(s *segment, to int64, take func(f *mapped.File, from int64) (int64, error)) error {
 	l.res.Lock()
 	defer l.res.Unlock()
 	from := s.reserved.Load()
@@ -104,7 +110,7 @@ func (l *Log) reserve(s *segment, to int64) error {
 		return err
 	}
 	defer f.Release()
-	upto, err := l.allocate(s, f, from, to)
+	upto, err := take(f, from)
 	if err == nil {
 		s.reserved.Store(upto)
 	}
@@ -198,30 +204,18 @@ func (l *Log) zeroAheadTo(s *segment, to int64) error {
 
 // zeroPiece reserves a step of s and fills it, or reserves only where the writer is too near.
 func (l *Log) zeroPiece(s *segment, to int64) error {
-	l.res.Lock()
-	defer l.res.Unlock()
-	from := s.reserved.Load()
-	if from >= to {
-		return nil
-	}
-	f, err := l.open(s)
-	if err != nil {
-		return err
-	}
-	defer f.Release()
-	near := l.End() + zeroMargin
-	upto, err := l.allocate(s, f, from, min(to, max(from+1, near)))
-	if err != nil {
-		return err
-	}
-	if from >= near {
+	return l.extendReserved(s, to, func(f *mapped.File, from int64) (int64, error) {
+		near := l.End() + zeroMargin
+		upto, err := l.allocate(s, f, from, min(to, max(from+1, near)))
+		if err != nil || from < near {
+			return upto, err
+		}
 		upto = min(upto, from+zeroStep)
 		if err := f.Zero(from-s.start, upto-from); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return fmt.Errorf("cannot write zeros ahead of the commit log: %w", err)
+			return 0, fmt.Errorf("cannot write zeros ahead of the commit log: %w", err)
 		}
-	}
-	s.reserved.Store(upto)
-	return nil
+		return upto, nil
+	})
 }
 
 // reserverNeeded tells whether the writer comes near the end of what is reserved. The append lock is held.
