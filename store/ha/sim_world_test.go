@@ -277,6 +277,16 @@ func (w *simWorld) setEpochs(n *simNode, e []simEpoch) {
 
 var simTopics = []string{"Orders", "Payments"}
 
+// servingMaster is the life of whoever is the master, nil while nobody serves.
+func (w *simWorld) servingMaster() *simRun {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if m := w.mu.master; m >= 0 && w.mu.serving[m] != nil {
+		return w.mu.live[m]
+	}
+	return nil
+}
+
 // produce sends messages one after the other to whoever is the master, until the world quits.
 func (w *simWorld) produce(r *rand.Rand) {
 	for {
@@ -285,13 +295,7 @@ func (w *simWorld) produce(r *rand.Rand) {
 			return
 		case <-time.After(time.Duration(1 + r.ExpFloat64()*float64(120*time.Millisecond))):
 		}
-		w.mu.Lock()
-		m := w.mu.master
-		var run *simRun
-		if m >= 0 && w.mu.serving[m] != nil {
-			run = w.mu.live[m]
-		}
-		w.mu.Unlock()
+		run := w.servingMaster()
 		if run == nil || run.off() {
 			continue
 		}
@@ -348,13 +352,7 @@ func (w *simWorld) read(r *rand.Rand) {
 			return
 		case <-time.After(time.Duration(1 + r.ExpFloat64()*float64(150*time.Millisecond))):
 		}
-		w.mu.Lock()
-		m := w.mu.master
-		var run *simRun
-		if m >= 0 && w.mu.serving[m] != nil {
-			run = w.mu.live[m]
-		}
-		w.mu.Unlock()
+		run := w.servingMaster()
 		if run == nil || run.off() {
 			continue
 		}
