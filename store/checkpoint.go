@@ -156,6 +156,12 @@ func (s *Store) checkpoint(full bool) error {
 		s.writeDurable(queues)
 	}
 	s.checkpointed.Store(end)
+	if err := s.forgetEnds(end); err != nil {
+		return err
+	}
+	if !full {
+		s.keepRoom(queues)
+	}
 	return nil
 }
 

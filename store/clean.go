@@ -99,27 +99,11 @@ func (c *cleaner) expireLog(ctx context.Context) error {
 func (c *cleaner) expireBatch(ctx context.Context, now time.Time, force bool) (removed int, err error) {
 	s := c.s
 	for removed < s.conf().DeleteFileBatchMax {
-		uncovered := c.cover()
-		// By force it goes although the queues could not be written; what nobody was shown does not.
-		if uncovered != nil && (!force || errors.Is(uncovered, errNotDispatched) && !s.alarms.raised(alarmQueues)) {
-			return removed, uncovered
-		}
-		res, err := s.log.Expire(commitlog.ExpireRules{
-			Now: now, Reserved: time.Duration(s.conf().FileReservedHours) * time.Hour, Force: force, MaxFiles: 1,
-		})
-		if err != nil || len(res.Removed) == 0 {
+		ok, err := c.expireFile(now, force)
+		if err != nil || !ok {
 			return removed, err
 		}
 		removed++
-		s.cfg.Logger.Info("store: commit log file deleted", "path", res.Removed[0].Path, "forced", force,
-			"modified", res.Removed[0].ModTime)
-		if uncovered != nil { // the queues had no room: they have it now, and a crash must not find them behind the log's beginning
-			uncovered = c.cover()
-		}
-		if uncovered != nil {
-			s.cfg.Logger.Warn("store: the queues lack messages whose log file had to go: a crash now would give their offsets again",
-				"log_min", s.log.Min(), "err", uncovered)
-		}
 		if force {
 			s.disk.look()
 			if st := s.disk.worst(); st != DiskForce && st != DiskRefuse {
@@ -135,18 +119,54 @@ func (c *cleaner) expireBatch(ctx context.Context, now time.Time, force bool) (r
 	return removed, nil
 }
 
-// cover brings the checkpoint behind the oldest file: what the queues lack after a crash must be in the log. Queues that
-// cannot be made durable any more have to be built again anyway.
-func (c *cleaner) cover() error {
+// expireFile deletes the oldest file, if it may go.
+func (c *cleaner) expireFile(now time.Time, force bool) (removed bool, err error) {
 	s := c.s
 	files, err := s.log.Files()
-	if err != nil || len(files) < 2 || s.queuesFailed.Load() || s.checkpointed.Load() >= files[1].Start {
-		return err
+	if err != nil || len(files) < 2 {
+		return false, err
+	}
+	rules := commitlog.ExpireRules{Now: now, Reserved: time.Duration(s.conf().FileReservedHours) * time.Hour, Force: force, MaxFiles: 1}
+	uncovered := c.cover(files[1].Start)
+	if uncovered != nil {
+		// By force it goes although the queues could not be written; what nobody was shown does not. Queues that cannot be
+		// made durable any more have to be built again anyway.
+		if !errors.Is(uncovered, errQueuesFailed) && (!force || errors.Is(uncovered, errNotDispatched) && !s.alarms.raised(alarmQueues)) {
+			return false, uncovered
+		}
+		if !rules.May(files[0]) {
+			return false, nil
+		}
+		if err := s.noteEnds(files[1].Start); err != nil {
+			s.cfg.Logger.Warn("store: a log file has to go before the queues are durable: a crash now would give offsets again", "err", err)
+		}
+	}
+	res, err := s.log.Expire(rules)
+	if err != nil || len(res.Removed) == 0 {
+		return false, err
+	}
+	s.cfg.Logger.Info("store: commit log file deleted", "path", res.Removed[0].Path, "forced", force,
+		"modified", res.Removed[0].ModTime)
+	if uncovered != nil { // the queues had no room: they have it now
+		uncovered = c.cover(s.log.Min())
+	}
+	if uncovered != nil {
+		s.cfg.Logger.Warn("store: the queues are not durable up to where the log begins", "log_min", s.log.Min(), "err", uncovered)
+	}
+	return true, nil
+}
+
+// cover brings the checkpoint up to a position at which the log is to begin: what the queues lack after a crash must be in
+// the log.
+func (c *cleaner) cover(upTo int64) error {
+	s := c.s
+	if s.checkpointed.Load() >= upTo {
+		return nil
 	}
 	if err := s.checkpoint(false); err != nil {
 		return err
 	}
-	if s.dispatcher.pos.Load() < files[1].Start && files[1].Start < s.log.End() {
+	if s.dispatcher.pos.Load() < upTo && upTo < s.log.End() {
 		return errNotDispatched
 	}
 	return nil

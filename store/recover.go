@@ -186,6 +186,8 @@ func (s *Store) checkRanges(ckpt *Checkpoint) error {
 	switch {
 	case !some, len(files) > 0 && last > logMin-s.log.FileSize() && first < logEnd:
 		return nil
+	case len(files) > 0 && first < logEnd && s.ends.note.explained(logMin):
+		return nil
 	case ckpt != nil && ckpt.LogicsPhysOffset == 0 && ckpt.LogicsTime == 0 && ckpt.PhysicTime == 0:
 		if _, dirty := readPID(s.cfg.FS, s.cfg.RootDir); dirty {
 			return nil
@@ -567,6 +569,7 @@ func (r *recovery) settleQueues() error {
 			return err
 		}
 	}
+	r.keepEnds()
 	if err := s.cqs.WriteOut(); err != nil {
 		return fmt.Errorf("cannot recover consume queues: %w", err)
 	}

@@ -65,6 +65,11 @@ func readState(fsys vfs.FS, path, head string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseState(b, head)
+}
+
+// parseState returns what stands between the head and the checksum of a state file.
+func parseState(b []byte, head string) ([]byte, error) {
 	i := bytes.LastIndex(bytes.TrimSuffix(b, []byte{'\n'}), []byte{'\n'}) + 1
 	if string(b[i:]) != fmt.Sprintf("crc32 %08x\n", crc32.ChecksumIEEE(b[:i])) || !bytes.HasPrefix(b[:i], []byte(head+"\n")) {
 		return nil, errStateFile

@@ -41,6 +41,7 @@ type Store struct {
 	index  *index.Index
 	queues *table
 	ckpt   *checkpointFile // owned by checkpointing
+	ends   endsFile        // the same
 	timer  atomic.Pointer[Timer]
 
 	dispatcher *dispatcher
@@ -194,6 +195,7 @@ func (s *Store) open() error {
 	if !dirty && s.dispatcher.lastStart <= s.ckpt.last.LogicsPhysOffset {
 		s.checkpointed.Store(end)
 	}
+	s.keepRoom(s.queueMaxima())
 	s.disk.look()
 	return nil
 }
@@ -224,6 +226,9 @@ func (s *Store) load(r *recovery) error {
 		BatchBytes: int64(c.BatchConsumeQueueFileBytes), ExtBytes: int64(c.ConsumeQueueExtFileBytes), MaxOpenFiles: c.MaxOpenFiles, Logger: c.Logger,
 	})
 	if err := s.loadQueues(r.broken); err != nil {
+		return err
+	}
+	if err := s.loadEnds(); err != nil {
 		return err
 	}
 	known := &ckpt

@@ -39,6 +39,11 @@ func (s *Store) Truncate(physicalOffset int64) error {
 	if _, err := s.index.DropBehind(physicalOffset); err != nil {
 		return fmt.Errorf("cannot truncate store: %w", err)
 	}
+	if s.ends.note != nil { // what is cut keeps no offset
+		if err := s.writeNote(s.ends.note.logMin, s.queueMaxima()); err != nil {
+			return fmt.Errorf("cannot truncate store: %w", err)
+		}
+	}
 	if err := s.log.Truncate(physicalOffset, filepath.Join(s.cfg.RootDir, ownDir, salvageDir)); err != nil {
 		return fmt.Errorf("cannot truncate store: %w", err)
 	}

@@ -17,6 +17,11 @@ type ExpireRules struct {
 	MaxFiles int           // at most so many in one call, 0: 10
 }
 
+// May reports whether the age of a file lets it go, or force does.
+func (r *ExpireRules) May(f FileInfo) bool {
+	return r.Force || !r.Now.Before(f.ModTime.Add(r.Reserved))
+}
+
 // ExpireResult tells what Expire did.
 type ExpireResult struct {
 	Removed []FileInfo
@@ -51,7 +56,7 @@ func (l *Log) Expire(r ExpireRules) (ExpireResult, error) {
 			return res, err
 		}
 		res.Next, res.Due = info, info.ModTime.Add(r.Reserved)
-		if len(res.Removed) == limit || !r.Force && r.Now.Before(res.Due) {
+		if len(res.Removed) == limit || !r.May(info) {
 			return res, nil
 		}
 		if err := l.removeOldest(segs[0], info); err != nil {

@@ -463,6 +463,32 @@ func (q *Queue) KeepDropped(end int64) (int64, error) {
 	return keep - from, nil
 }
 
+// FillUpTo gives the queue fillers up to an offset, of messages that are gone, so that it is not given out a second time. A queue
+// without units gets one. It returns how many.
+func (q *Queue) FillUpTo(end int64) int64 {
+	q.mu.Lock()
+	from := q.max.Load()
+	if from >= end {
+		q.mu.Unlock()
+		return 0
+	}
+	if from == 0 && len(q.mu.starts) == 0 {
+		from = end - 1
+		q.begin(from)
+	}
+	for range end - from {
+		q.push(Filler)
+	}
+	list := !q.mu.listed
+	q.mu.listed = true
+	q.mu.Unlock()
+	q.max.Store(end)
+	if list {
+		q.set.markDirty(q)
+	}
+	return end - from
+}
+
 // readFile reads units from a file wherever the queue ends.
 func (q *Queue) readFile(off int64, dst []byte) (int, error) {
 	_, fileBytes := q.Files()

@@ -1,6 +1,7 @@
 package consumequeue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -203,7 +204,7 @@ func (s *Set) Sync() error {
 	for _, b := range batches {
 		errs = append(errs, b.sync(dirs))
 	}
-	names := slices.Collect(maps.Keys(dirs))
+	names := slices.Sorted(maps.Keys(dirs))
 	errs = append(errs, inParallel(len(names), func(i int) error { return notGone(s.cfg.FS.SyncDir(names[i])) })...)
 	if err := errors.Join(errs...); err != nil {
 		return &SyncError{err}
@@ -266,7 +267,8 @@ func (e *SyncError) Unwrap() error { return e.Err }
 func (s *Set) takeUnsynced() ([]*Queue, []*BatchQueue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	queues := slices.Collect(maps.Keys(s.mu.unsynced))
+	// In the order in which they were made: a test that repeats a run finds the disk in the same state.
+	queues := slices.SortedFunc(maps.Keys(s.mu.unsynced), func(a, b *Queue) int { return cmp.Compare(a.number, b.number) })
 	batches := slices.Collect(maps.Keys(s.mu.batches))
 	clear(s.mu.unsynced)
 	clear(s.mu.batches)

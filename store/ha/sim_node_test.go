@@ -174,7 +174,6 @@ func (n *simNode) config() store.Config {
 	cfg.MaxMessageBytes = 8 << 10
 	cfg.FileReservedHours, cfg.DeleteWhen = 72, "23"
 	cfg.DiskMaxUsedRatio = 95
-	cfg.CleanFileForciblyEnable = false // what it may cost a store that then loses power: docs/reliability.md
 	cfg.Logger = n.logger()
 	cfg.PhysicalMemoryBytes = 1 << 30
 	cfg.Follow, cfg.Gapless = !n.master, true
