@@ -336,7 +336,7 @@ func TestExplain(t *testing.T) {
 	text := strings.Join(r.Explain(), "\n")
 	for _, want := range []string{
 		"broker b of cluster C", "listens on " + r.addr, "VIP port on " + r.vip, "advertised as " + r.addr + ": the address bound to",
-		"no name server is configured", "store " + cfg.Store.RootDir + ", ASYNC_FLUSH", "replication is not served yet", "loopback address",
+		"no name server is configured", "store " + cfg.Store.RootDir + ", ASYNC_FLUSH", "slaves are served at " + r.at().haAddr + ", level async", "loopback address",
 		"TLS permissive, self-signed certificate",
 	} {
 		if !strings.Contains(text, want) {

@@ -31,7 +31,14 @@ func (b *Broker) Explain() []string {
 	}
 	add("listens on %v, VIP port on %v (no pulls there)", b.Addr(), b.VIPAddr())
 	add("advertised as %s: %s", at.Addr(), at.Why)
-	add("HA address %s is registered, nothing listens there: replication is not served yet", at.haAddr)
+	switch {
+	case !cfg.isSlave():
+		add("slaves are served at %s, level %s", at.haAddr, cfg.rules().Level)
+	case cfg.HAMasterAddress != "":
+		add("follows the master at %s (haMasterAddress)", cfg.HAMasterAddress)
+	default:
+		add("follows the master that the name servers tell")
+	}
 	switch servers := b.nameServerStates(); {
 	case len(servers) == 0:
 		add("warning: no name server is configured (namesrvAddr): no client finds this broker by a topic's route")
