@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"mqx/remoting"
 )
@@ -20,7 +21,9 @@ const (
 )
 
 // keptName is a piece of a log: cut from its end, taken away by a repair, or a file of a log that was wiped.
-var keptName = regexp.MustCompile(`^(?:[A-Za-z0-9.-]+/)?commitlog-([0-9]{20})-[0-9A-Za-z.]+$|^[A-Za-z0-9.-]+/commitlog/([0-9]{20})$`)
+var keptName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:[A-Za-z0-9.-]+/)?commitlog-([0-9]{20})-[0-9A-Za-z.]+$|^[A-Za-z0-9.-]+/commitlog/([0-9]{20})$`)
+})
 
 func (b *Broker) keptDir() string { return filepath.Join(b.cfg().Store.RootDir, "mqx", "salvage") }
 
@@ -46,7 +49,7 @@ func (b *Broker) haKept() ([]remoting.HAKept, error) {
 				}
 				continue
 			}
-			m := keptName.FindStringSubmatch(name)
+			m := keptName().FindStringSubmatch(name)
 			if m == nil || len(out) >= keptMost {
 				continue
 			}
@@ -67,7 +70,7 @@ func (b *Broker) haKept() ([]remoting.HAKept, error) {
 
 // haRead reads bytes of such a piece; none at its end.
 func (b *Broker) haRead(a *remoting.HARead) ([]byte, error) {
-	if !keptName.MatchString(a.Name) || strings.Contains(a.Name, "..") || a.Off < 0 || a.Len <= 0 {
+	if !keptName().MatchString(a.Name) || strings.Contains(a.Name, "..") || a.Off < 0 || a.Len <= 0 {
 		return nil, refuse(remoting.RespInvalidParameter, "%q is no piece of a log in the salvage directory", a.Name)
 	}
 	f, err := b.fsys.Open(filepath.Join(b.keptDir(), filepath.FromSlash(a.Name)))

@@ -24,53 +24,33 @@ func newAdminCmd(a *app) *cobra.Command {
   mqx admin group get billing --match 'lag>0'`,
 	})
 	if a.builds("admin") {
-		c.AddCommand(adminNouns(a)...)
+		a.addParts(c, adminNouns)
 	}
 	return c
 }
 
-// adminNouns are the commands of mqx admin: those that an argument names, by their
-// beginning, or all where none does.
-func adminNouns(a *app) []*cobra.Command {
-	var named, all []func(*app) *cobra.Command
-	for _, n := range []struct {
-		name string
-		make func(*app) *cobra.Command
-	}{
-		{"topic", newTopicCmd},
-		{"group", newGroupCmd},
-		{"lag", newLagCmd},
-		{"offset", newOffsetCmd},
-		{"message", newMessageCmd},
-		{"cluster", newClusterCmd},
-		{"trace", newTraceCmd},
-		{"dlq", newDLQCmd},
-		{"config", newConfigCmd},
-		{"broker", newBrokerAdminCmd},
-		{"client", newClientCmd},
-		{"producer", newProducerCmd},
-		{"namese", newNameserverAdminCmd},
-		{"stat", newStatsCmd},
-		{"ha", newHACmd},
-		{"controller", newControllerCmd},
-		{"queue", newQueueCmd},
-		{"acl", newACLCmd},
-		{"plan", newPlanCmd},
-		{"undo", newUndoCmd},
-	} {
-		all = append(all, n.make)
-		if a.asked != nil && a.builds(n.name) {
-			named = append(named, n.make)
-		}
-	}
-	if len(named) == 0 {
-		named = all
-	}
-	out := make([]*cobra.Command, 0, len(named))
-	for _, build := range named {
-		out = append(out, build(a))
-	}
-	return out
+// adminNouns are the commands of mqx admin.
+var adminNouns = []part{
+	{"topic topics", newTopicCmd},
+	{"group groups", newGroupCmd},
+	{"lag lags", newLagCmd},
+	{"offset offsets", newOffsetCmd},
+	{"message messages", newMessageCmd},
+	{"cluster clusters", newClusterCmd},
+	{"trace traces", newTraceCmd},
+	{"dlq dlqs", newDLQCmd},
+	{"config configs", newConfigCmd},
+	{"broker brokers", newBrokerAdminCmd},
+	{"client clients", newClientCmd},
+	{"producer producers", newProducerCmd},
+	{"nameserver nameservers namesrv", newNameserverAdminCmd},
+	{"stats", newStatsCmd},
+	{"ha", newHACmd},
+	{"controller controllers", newControllerCmd},
+	{"queue queues", newQueueCmd},
+	{"acl acls", newACLCmd},
+	{"plan plans", newPlanCmd},
+	{"undo", newUndoCmd},
 }
 
 // targetProblems are the brokers that did not answer, as records.

@@ -27,7 +27,7 @@ func asGroup(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 
 func unknownCommand(c *cobra.Command, name string) error {
 	f := usagef("unknown command %q for %q", name, c.CommandPath()).because("no command has that name")
-	var names []string
+	names := strings.Fields(c.Annotations[partsAnnotation])
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() {
 			names = append(names, append([]string{sub.Name()}, sub.Aliases...)...)

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -22,10 +23,14 @@ type logEntry struct {
 }
 
 // apacheLine is RocketMQ's pattern: time, level, thread, message.
-var apacheLine = regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d+)? +(TRACE|DEBUG|INFO|WARN|ERROR) +(.*?) +- (.*)$`)
+var apacheLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d+)? +(TRACE|DEBUG|INFO|WARN|ERROR) +(.*?) +- (.*)$`)
+})
 
 // textField is a key of slog's text form with its value.
-var textField = regexp.MustCompile(`(?:^| )([A-Za-z_][A-Za-z0-9_.]*)=("(?:[^"\\]|\\.)*"|[^ ]*)`)
+var textField = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^| )([A-Za-z_][A-Za-z0-9_.]*)=("(?:[^"\\]|\\.)*"|[^ ]*)`)
+})
 
 // logStages are the stages of slow requests, by the names of their attributes.
 var logStages = []string{"queued", "locked", "appended", "flushed", "replicated", "answered", "served"}
@@ -37,7 +42,7 @@ func parseLogLine(line string) (e logEntry, ok bool) {
 		return parseJSONLine(line)
 	case strings.HasPrefix(line, "time="):
 		fields := map[string]string{}
-		for _, m := range textField.FindAllStringSubmatch(line, -1) {
+		for _, m := range textField().FindAllStringSubmatch(line, -1) {
 			v := m[2]
 			if s, err := strconv.Unquote(v); err == nil {
 				v = s
@@ -48,7 +53,7 @@ func parseLogLine(line string) (e logEntry, ok bool) {
 		}
 		return ownEntry(fields)
 	}
-	m := apacheLine.FindStringSubmatch(line)
+	m := apacheLine().FindStringSubmatch(line)
 	if m == nil {
 		return e, false
 	}
@@ -116,11 +121,13 @@ func msOf(text string) time.Duration {
 }
 
 // costs are how Apache's lines say how long something took, with the number in ms.
-var costs = regexp.MustCompile(`(?i)(?:cost|costs|elapsed|elapsed time|cost time|use time|\b(?:took|take|spent|RT))\s*(?:\(ms\)|time\(ms\)|time)?\s*[:=]?\s*(\d+)\s*(ms|mills|millis|milliseconds|s)?\b`)
+var costs = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:cost|costs|elapsed|elapsed time|cost time|use time|\b(?:took|take|spent|RT))\s*(?:\(ms\)|time\(ms\)|time)?\s*[:=]?\s*(\d+)\s*(ms|mills|millis|milliseconds|s)?\b`)
+})
 
 // tookIn finds how long something took in a text.
 func tookIn(text string) (time.Duration, bool) {
-	m := costs.FindStringSubmatch(text)
+	m := costs().FindStringSubmatch(text)
 	if m == nil {
 		return 0, false
 	}
@@ -135,7 +142,9 @@ func tookIn(text string) (time.Duration, bool) {
 }
 
 // changing is what differs from line to line: ids, addresses, paths, numbers.
-var changing = regexp.MustCompile(`[0-9A-Fa-f]{16,}|/?\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|(?:/[\w.@%+-]+){2,}|\b0x[0-9a-fA-F]+\b|\d+(?:\.\d+)?`)
+var changing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[0-9A-Fa-f]{16,}|/?\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|(?:/[\w.@%+-]+){2,}|\b0x[0-9a-fA-F]+\b|\d+(?:\.\d+)?`)
+})
 
 // maxKind is how long the text of a kind may be.
 const maxKind = 200
@@ -145,7 +154,7 @@ func (e *logEntry) kind() string {
 	if e.request != "" {
 		return e.request
 	}
-	text := changing.ReplaceAllString(e.text, "*")
+	text := changing().ReplaceAllString(e.text, "*")
 	if r := []rune(text); len(r) > maxKind {
 		text = string(r[:maxKind]) + "…"
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -303,13 +304,15 @@ func newMqadminGetColdData(a *app) *cobra.Command {
 		})
 }
 
-var coldTimes = regexp.MustCompile(`"(lastColdRead|create)TimeMills":(\d+)`)
+var coldTimes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`"(lastColdRead|create)TimeMills":(\d+)`)
+})
 
 // coldText is the answer of a broker as Apache's tool prints it: with tabs, and times
 // that can be read.
 func coldText(b admin.BrokerText) (string, error) {
-	text := coldTimes.ReplaceAllStringFunc(b.Text, func(m string) string {
-		parts := coldTimes.FindStringSubmatch(m)
+	text := coldTimes().ReplaceAllStringFunc(b.Text, func(m string) string {
+		parts := coldTimes().FindStringSubmatch(m)
 		ms, err := strconv.ParseInt(parts[2], 10, 64)
 		if err != nil {
 			return m

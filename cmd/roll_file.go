@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"mqx/admin"
@@ -94,9 +95,13 @@ func (f *rollFile) unpause() error {
 
 // plainWord is what may be filled into a command that a shell runs: names and addresses
 // come from the name servers, and anybody can register there.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9._:-]*$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9._:-]*$`)
+})
 
-var rollPlace = regexp.MustCompile(`\{[a-z]+\}`)
+var rollPlace = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{[a-z]+\}`)
+})
 
 // restartCommand fills the places of a command in.
 func restartCommand(text string, b roll.Broker) (string, error) {
@@ -110,12 +115,12 @@ func restartCommand(text string, b roll.Broker) (string, error) {
 	values := map[string]string{
 		"{host}": admin.RollHost(b.Addr), "{port}": port, "{addr}": b.Addr, "{broker}": b.Name, "{id}": strconv.FormatInt(b.ID, 10), "{cluster}": b.Cluster,
 	}
-	out := rollPlace.ReplaceAllStringFunc(text, func(place string) string {
+	out := rollPlace().ReplaceAllStringFunc(text, func(place string) string {
 		v, ok := values[place]
 		switch {
 		case !ok:
 			err = usagef("cannot use --restart-cmd: %s is no place that is filled in", place).because("the places are {host}, {port}, {addr}, {broker}, {id}, {cluster}").try("--restart-cmd 'ssh {host} systemctl restart mqx-broker'")
-		case !plainWord.MatchString(v):
+		case !plainWord().MatchString(v):
 			err = fmt.Errorf("cannot fill %q into a command for %s: it has characters that a shell understands", v, place)
 		}
 		return v

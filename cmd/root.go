@@ -32,12 +32,6 @@ type app struct {
 	signed string
 }
 
-// builds reports whether the commands below name are needed: they are many, and making
-// all of them takes longer than most of them do.
-func (a *app) builds(name string) bool {
-	return a.asked == nil || slices.ContainsFunc(a.asked, func(arg string) bool { return strings.HasPrefix(arg, name) })
-}
-
 // buildsFor are the commands to build. Those whose pages or scripts are made of the
 // whole tree get it.
 func buildsFor(args []string) []string {
@@ -110,11 +104,25 @@ one process.`,
 	root.SetHelpCommand(newHelpCmd())
 	a.global.add(root)
 	completeFlag(root, "context", completeContextFlag(a))
-	root.AddCommand(serverCommands(a)...)
-	root.AddCommand(
-		newProduceCmd(a), newConsumeCmd(a), newBenchCmd(a), newStoreCmd(a), newAdminCmd(a), newMqadminCmd(a), newTopCmd(a), newDoctorCmd(a), newWaitCmd(a),
-		newContextCmd(a), newDebugCmd(a), newGenerateCmd(a), newExplainCmd(a), newLogsCmd(a), newVersionCmd(a), newCompletionCmd(a), newManCmd(a),
-	)
+	a.addParts(root, append(serverCommands(), []part{
+		{"produce", newProduceCmd},
+		{"consume", newConsumeCmd},
+		{"bench", newBenchCmd},
+		{"store", newStoreCmd},
+		{"admin", newAdminCmd},
+		{"mqadmin", newMqadminCmd},
+		{"top", newTopCmd},
+		{"doctor", newDoctorCmd},
+		{"wait", newWaitCmd},
+		{"context contexts", newContextCmd},
+		{"debug", newDebugCmd},
+		{"generate", newGenerateCmd},
+		{"explain", newExplainCmd},
+		{"logs", newLogsCmd},
+		{"version", newVersionCmd},
+		{"completion", newCompletionCmd},
+		{"man", newManCmd},
+	}...))
 	return root
 }
 

@@ -28,8 +28,13 @@ import (
 
 // serverCommands are the commands that run a server: they exist where the
 // network and store code do.
-func serverCommands(a *app) []*cobra.Command {
-	return []*cobra.Command{newNameserverCmd(a), newBrokerCmd(a), newDevCmd(a), newExporterCmd(a)}
+func serverCommands() []part {
+	return []part{
+		{"nameserver namesrv", newNameserverCmd},
+		{"broker", newBrokerCmd},
+		{"dev", newDevCmd},
+		{"exporter", newExporterCmd},
+	}
 }
 
 // serverFlags are the flags of every server.

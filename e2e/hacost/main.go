@@ -10,20 +10,17 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"mqx/e2e/servers"
 )
 
 // level is a row of the table.
@@ -91,36 +88,19 @@ func measure(o *options) error {
 
 // group is a name server, a master and its slaves.
 type group struct {
-	o       *options
-	dir     string
-	ctx     context.Context //nolint:containedctx // of its processes
-	servers []*exec.Cmd
-	namesrv string
-	master  string
+	*servers.Set
+	o      *options
+	master string
 }
 
 func measureLevel(o *options, l level) (err error) {
-	dir, err := os.MkdirTemp("", "hacost")
+	set, err := servers.New(o.mqx)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	g := &group{o: o, dir: dir, ctx: ctx}
-	defer func() {
-		cancel()
-		for _, s := range g.servers {
-			_ = s.Wait() // ended by a signal
-		}
-		err = errors.Join(err, os.RemoveAll(dir))
-	}()
-	if g.namesrv, err = freePort(); err != nil {
-		return err
-	}
-	conf := filepath.Join(dir, "namesrv.conf")
-	if err := os.WriteFile(conf, []byte("kvConfigPath="+filepath.Join(dir, "kv.json")+"\n"), 0o600); err != nil {
-		return err
-	}
-	if err := g.start("nameserver", "start", "-c", conf, "--listen", g.namesrv, "--metrics", "off"); err != nil {
+	defer func() { err = errors.Join(err, set.Close()) }()
+	g := &group{Set: set, o: o}
+	if err := g.NameServer(); err != nil {
 		return err
 	}
 	if g.master, err = g.broker("master", l.master...); err != nil {
@@ -130,12 +110,12 @@ func measureLevel(o *options, l level) (err error) {
 		if _, err := g.broker("slave1", "brokerRole=SLAVE", "brokerId=1"); err != nil {
 			return err
 		}
-		if err := g.wait("a slave in sync", func() bool { n, _ := g.ha("inSync"); return n >= 1 }); err != nil {
+		if err := servers.Wait("a slave in sync", func() bool { n, _ := g.ha("inSync"); return n >= 1 }); err != nil {
 			return err
 		}
 	}
-	if err := g.wait("the topic", func() bool {
-		_, err := g.admin("topic", "create", "HACOST", "-b", g.master, "--queues", "8", "--yes")
+	if err := servers.Wait("the topic", func() bool {
+		_, err := g.Admin("topic", "create", "HACOST", "-b", g.master, "--queues", "8", "--yes")
 		return err == nil
 	}); err != nil {
 		return err
@@ -156,38 +136,14 @@ func measureLevel(o *options, l level) (err error) {
 	return nil
 }
 
-func (g *group) start(args ...string) error {
-	s := exec.CommandContext(g.ctx, g.o.mqx, args...)
-	s.Cancel = func() error { return s.Process.Signal(syscall.SIGTERM) }
-	s.Env = append(os.Environ(), "XDG_STATE_HOME="+g.dir, "XDG_CONFIG_HOME="+g.dir)
-	g.servers = append(g.servers, s)
-	return s.Start()
-}
-
 // broker starts a broker of the group and returns its address.
-func (g *group) broker(name string, lines ...string) (string, error) {
-	addr, err := freePort()
-	if err != nil {
-		return "", err
-	}
-	conf := filepath.Join(g.dir, name+".conf")
-	text := "brokerName=hacost\nbrokerIP1=127.0.0.1\nbrokerIP2=127.0.0.1\ndiskMaxUsedSpaceRatio=95\n" + strings.Join(lines, "\n") + "\n"
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		return "", err
-	}
-	return addr, g.start("broker", "start", "-c", conf, "-n", g.namesrv, "--listen", addr, "--store", filepath.Join(g.dir, name), "--metrics", "off")
-}
-
-func (g *group) admin(args ...string) (string, error) {
-	c := exec.CommandContext(g.ctx, g.o.mqx, append(append([]string{"admin"}, args...), "-n", g.namesrv)...)
-	c.Env = append(os.Environ(), "XDG_STATE_HOME="+g.dir, "XDG_CONFIG_HOME="+g.dir)
-	text, err := c.Output()
-	return string(text), err
+func (g *group) broker(file string, lines ...string) (string, error) {
+	return g.Broker(file, append([]string{"brokerName=hacost"}, lines...)...)
 }
 
 // ha is a number of the master's part of ha status, the largest of its lines.
 func (g *group) ha(field string) (most int64, err error) {
-	text, err := g.admin("ha", "status", g.master, "-o", "ndjson")
+	text, err := g.Admin("ha", "status", g.master, "-o", "ndjson")
 	for line := range strings.Lines(text) {
 		var m map[string]any
 		if json.Unmarshal([]byte(line), &m) != nil || m["role"] != "master" {
@@ -200,18 +156,9 @@ func (g *group) ha(field string) (most int64, err error) {
 	return most, err
 }
 
-func (g *group) wait(what string, ok func() bool) error {
-	for deadline := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return fmt.Errorf("waited in vain for %s", what)
-		}
-	}
-	return nil
-}
-
 // load sends with n requests under way.
 func (g *group) load(n int) (rate, p50, p99 float64, err error) {
-	c := exec.CommandContext(g.ctx, g.o.mqx, "bench", "produce", "-t", "HACOST", "-n", g.namesrv, "--in-flight", strconv.Itoa(n), "--connections",
+	c := g.Command(g.o.mqx, "bench", "produce", "-t", "HACOST", "-n", g.NameServers, "--in-flight", strconv.Itoa(n), "--connections",
 		strconv.Itoa(min(n, 4)), "--duration", fmt.Sprintf("%.1fs", g.o.seconds), "--verify=false", "-o", "ndjson")
 	c.Stderr = os.Stderr
 	text, err := c.Output()
@@ -251,8 +198,8 @@ func (g *group) catchUp() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := g.wait("the blank slave", func() bool {
-		text, err := g.admin("ha", "status", addr, "-o", "ndjson")
+	if err := servers.Wait("the blank slave", func() bool {
+		text, err := g.Admin("ha", "status", addr, "-o", "ndjson")
 		var m map[string]any
 		if err != nil || json.Unmarshal([]byte(strings.TrimSpace(text)), &m) != nil {
 			return false
@@ -263,26 +210,4 @@ func (g *group) catchUp() (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("%.0f (%d MB, start of the process included)", float64(end)/1e6/time.Since(began).Seconds(), end/1_000_000), nil
-}
-
-// freePort is an address whose neighbours above and two below are free as well.
-func freePort() (string, error) {
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", err
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		err = l.Close()
-		for _, p := range []int{port - 2, port, port + 1} {
-			l, listenErr := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p))
-			if err = errors.Join(err, listenErr); listenErr == nil {
-				err = errors.Join(err, l.Close())
-			}
-		}
-		if err == nil {
-			return fmt.Sprintf("127.0.0.1:%d", port), nil
-		}
-	}
-	return "", errors.New("no free ports")
 }

@@ -1,149 +1,168 @@
 // Readspeed measures how long the reads of mqx admin take, start of the process
 // included, on 3 name servers, 2 brokers and 50 topics of mqx on this machine:
 //
-//	cd e2e && go run ./readspeed MQX
+//	cd e2e && go run ./readspeed [-runs N] [-reads PATTERN] [-apache DIR] MQX [MQX]
 //
-// MQX is a binary of mqx. It prints the median, the least and the most of 7 runs of each.
+// MQX is a binary of mqx; two are measured in turns, the servers are of the first. It
+// prints of each read the median, the least and the most of the runs, the CPU time of the
+// process and the most memory. With -apache, a directory of Apache's jars, mqadmin's reads
+// of the same are measured beside it. It ends with 1 when a median of the last binary is
+// above 15 ms or a read takes more than 20 MiB.
 package main
 
 import (
-	"context"
 	"errors"
+	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"mqx/e2e/servers"
 )
 
 const (
-	runs   = 7
 	topics = 50
+
+	mostTime   = 15 * time.Millisecond
+	mostMemory = 20 << 10 // KiB
 )
 
+// only of these reads when set.
+var reads = []string{
+	"topic ls", "topic get T01", "topic get T01 --show route", "group ls", "group get G", "lag get", "offset get -g G", "broker ls", "broker status", "cluster ls",
+	"client ls", "producer ls", "nameserver ls", "nameserver get --show topics", "config get", "stats get", "queue get T01", "ha status", "group status",
+}
+
+// apacheReads are reads of mqadmin, each with the one of mqx that tells the same.
+var apacheReads = []struct{ mqadmin, mqx string }{{"topicList", "topic ls"}, {"clusterList", "broker status"}}
+
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go run ./readspeed MQX")
-		os.Exit(2)
+	runs := flag.Int("runs", 7, "how often each read is made")
+	pattern := flag.String("reads", "", "only reads that it matches")
+	apache := flag.String("apache", "", "directory of Apache's jars: measure mqadmin too")
+	flag.Parse()
+	wanted, err := regexp.Compile(*pattern)
+	if n := flag.NArg(); err == nil && (n < 1 || n > 2 || *runs < 1) {
+		err = errors.New("usage: go run ./readspeed [-runs N] [-reads PATTERN] [-apache DIR] MQX [MQX]")
 	}
-	if err := measure(os.Args[1]); err != nil {
+	if err == nil {
+		reads = slices.DeleteFunc(reads, func(read string) bool { return !wanted.MatchString(read) })
+		err = measure(*runs, *apache, flag.Args())
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(mqx string) (err error) {
-	dir, err := os.MkdirTemp("", "readspeed")
+func measure(runs int, apache string, binaries []string) (err error) {
+	set, err := servers.New(binaries[0])
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var servers []*exec.Cmd
-	defer func() {
-		cancel()
-		for _, s := range servers {
-			_ = s.Wait()
-		}
-		err = errors.Join(err, os.RemoveAll(dir))
-	}()
-	start := func(args ...string) error {
-		s := exec.CommandContext(ctx, mqx, args...)
-		s.Cancel = func() error { return s.Process.Signal(syscall.SIGTERM) }
-		servers = append(servers, s)
-		return s.Start()
-	}
-	var nameServers []string
-	for i := range 3 {
-		addr, err := freePort()
-		if err != nil {
-			return err
-		}
-		nameServers = append(nameServers, addr)
-		conf := filepath.Join(dir, fmt.Sprintf("ns%d.conf", i))
-		if err := os.WriteFile(conf, []byte("kvConfigPath="+filepath.Join(dir, fmt.Sprintf("kv%d.json", i))+"\n"), 0o600); err != nil {
-			return err
-		}
-		if err := start("nameserver", "start", "-c", conf, "--listen", addr, "--metrics", "off"); err != nil {
+	defer func() { err = errors.Join(err, set.Close()) }()
+	for range 3 {
+		if err := set.NameServer(); err != nil {
 			return err
 		}
 	}
-	all := strings.Join(nameServers, ";")
 	for _, name := range []string{"a", "b"} {
-		addr, err := freePort()
-		if err != nil {
-			return err
-		}
-		conf := filepath.Join(dir, name+".conf")
-		if err := os.WriteFile(conf, []byte("brokerName="+name+"\nbrokerIP1=127.0.0.1\nmappedFileSizeCommitLog=1048576\n"), 0o600); err != nil {
-			return err
-		}
-		if err := start("broker", "start", "-c", conf, "-n", all, "--listen", addr, "--store", filepath.Join(dir, name), "--metrics", "off"); err != nil {
+		if _, err := set.Broker(name, "brokerName="+name, "mappedFileSizeCommitLog=1048576"); err != nil {
 			return err
 		}
 	}
-	run := func(args ...string) (string, time.Duration, error) {
-		c := exec.Command(mqx, append(append([]string{"admin"}, args...), "-n", all)...)
-		began := time.Now()
-		text, err := c.Output()
-		return string(text), time.Since(began), err
-	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		if text, _, _ := run("broker", "ls", "-o", "name"); text == "a\nb\n" {
-			break
-		}
-		if time.Now().After(deadline) {
-			return errors.New("the brokers never came")
-		}
+	if err := set.Registered(2); err != nil {
+		return err
 	}
 	for i := range topics {
-		if _, _, err := run("topic", "create", fmt.Sprintf("T%02d", i), "--queues", "4", "--yes"); err != nil {
-			return fmt.Errorf("cannot create topic: %w", err)
+		if _, err := set.Admin("topic", "create", fmt.Sprintf("T%02d", i), "--queues", "4", "--yes"); err != nil {
+			return fmt.Errorf("cannot create a topic: %w", err)
 		}
 	}
-	return report(run)
+	for _, change := range []string{"group create G --yes", "offset reset -g G -t T01 --to 0 --yes"} {
+		if _, err := set.Admin(strings.Fields(change)...); err != nil {
+			return fmt.Errorf("mqx admin %s: %w", change, err)
+		}
+	}
+	return report(set, runs, apache, binaries)
 }
 
-func report(run func(args ...string) (string, time.Duration, error)) error {
-	fmt.Printf("| read | median ms | least | most |\n|---|---|---|---|\n")
-	for _, read := range []string{
-		"topic ls", "topic get T01", "topic get T01 --show route", "group ls", "broker ls", "broker status", "cluster ls", "client ls", "producer ls",
-		"nameserver ls", "nameserver get --show topics", "config get", "stats get", "queue get T01", "ha status", "group status",
-	} {
-		var took []time.Duration
+func report(set *servers.Set, runs int, apache string, binaries []string) (failed error) {
+	fmt.Printf("| read | median ms | least | most | CPU ms | MiB |\n|---|---|---|---|---|---|\n")
+	for _, read := range reads {
+		took := make([]figures, len(binaries))
 		for range runs {
-			_, d, err := run(strings.Fields(read)...)
-			if err != nil {
-				return fmt.Errorf("mqx admin %s: %w", read, err)
+			for i, binary := range binaries {
+				c := set.Command(binary, append(append([]string{"admin"}, strings.Fields(read)...), "-n", set.NameServers)...)
+				if err := took[i].run(c); err != nil {
+					return fmt.Errorf("mqx admin %s: %w", read, err)
+				}
 			}
-			took = append(took, d)
 		}
-		slices.Sort(took)
-		ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-		fmt.Printf("| %s | %.1f | %.1f | %.1f |\n", read, ms(took[runs/2]), ms(took[0]), ms(took[runs-1]))
+		for i := range took {
+			name := read
+			if len(binaries) > 1 {
+				name += " (" + filepath.Base(binaries[i]) + ")"
+			}
+			took[i].print(name)
+		}
+		last := took[len(took)-1]
+		if m := median(last.wall); m > mostTime {
+			failed = errors.Join(failed, fmt.Errorf("%s: %.1f ms, wanted at most %v", read, ms(m), mostTime))
+		}
+		if last.kib > mostMemory {
+			failed = errors.Join(failed, fmt.Errorf("%s: %.1f MiB, wanted at most 20", read, float64(last.kib)/1024))
+		}
+	}
+	if apache == "" {
+		return failed
+	}
+	for _, read := range apacheReads {
+		var took figures
+		for range runs {
+			c := set.Command("java", "-cp", filepath.Join(apache, "*"), "org.apache.rocketmq.tools.command.MQAdminStartup", read.mqadmin, "-n", set.NameServers)
+			if err := took.run(c); err != nil {
+				return fmt.Errorf("mqadmin %s: %w", read.mqadmin, err)
+			}
+		}
+		took.print("mqadmin " + read.mqadmin + " (" + read.mqx + ")")
+	}
+	return failed
+}
+
+// figures are what the runs of one command took.
+type figures struct {
+	wall, cpu []time.Duration
+	kib       int64 // the most resident memory
+}
+
+func (f *figures) run(c *exec.Cmd) error {
+	began := time.Now()
+	if _, err := c.Output(); err != nil {
+		return err
+	}
+	f.wall = append(f.wall, time.Since(began))
+	f.cpu = append(f.cpu, c.ProcessState.UserTime()+c.ProcessState.SystemTime())
+	if use, ok := c.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		f.kib = max(f.kib, use.Maxrss)
 	}
 	return nil
 }
 
-// freePort is an address whose second neighbour below is free as well.
-func freePort() (string, error) {
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", err
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		second, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-2))
-		err = errors.Join(err, l.Close())
-		if err == nil {
-			err = second.Close()
-		}
-		if err == nil {
-			return fmt.Sprintf("127.0.0.1:%d", port), nil
-		}
-	}
-	return "", errors.New("no free port")
+func (f *figures) print(name string) {
+	fmt.Printf("| %s | %.1f | %.1f | %.1f | %.1f | %.1f |\n", name, ms(median(f.wall)), ms(slices.Min(f.wall)), ms(slices.Max(f.wall)), ms(median(f.cpu)),
+		float64(f.kib)/1024)
 }
+
+func median(d []time.Duration) time.Duration {
+	s := slices.Sorted(slices.Values(d))
+	return s[len(s)/2]
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -11,11 +11,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +24,7 @@ import (
 	"syscall"
 	"time"
 
+	"mqx/e2e/servers"
 	"mqx/remoting"
 )
 
@@ -54,42 +53,21 @@ func measure(mqx string, lagOnly bool) (err error) {
 	if mqx, err = filepath.Abs(mqx); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "topspeed")
+	set, err := servers.New(mqx)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var servers []*exec.Cmd
-	defer func() {
-		cancel()
-		for _, s := range servers {
-			_ = s.Wait()
-		}
-		err = errors.Join(err, os.RemoveAll(dir))
-	}()
-	start := func(args ...string) error {
-		s := exec.CommandContext(ctx, mqx, args...)
-		s.Cancel = func() error { return s.Process.Signal(syscall.SIGTERM) }
-		servers = append(servers, s)
-		return s.Start()
-	}
-	ns, err := startServers(dir, start)
-	if err != nil {
+	defer func() { err = errors.Join(err, set.Close()) }()
+	if err := startServers(set); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-		text, _ := exec.Command(mqx, "admin", "broker", "ls", "-n", ns, "-o", "name").Output()
-		if strings.Count(string(text), "\n") == brokers {
-			break
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("the brokers never came: %s", text)
-		}
-	}
-	if err := lagTables(mqx, ns); err != nil || lagOnly {
+	if err := set.Registered(brokers); err != nil {
 		return err
 	}
-	return look(mqx, dir, ns)
+	if err := lagTables(mqx, set.NameServers); err != nil || lagOnly {
+		return err
+	}
+	return look(mqx, set.Dir, set.NameServers)
 }
 
 // lagRuns is how often a table is made.
@@ -127,37 +105,20 @@ func lagTables(mqx, ns string) error {
 }
 
 // startServers starts the name server and the brokers, whose tables stand in their stores.
-func startServers(dir string, start func(...string) error) (ns string, err error) {
-	if ns, err = freePort(); err != nil {
-		return "", err
-	}
-	conf := filepath.Join(dir, "ns.conf")
-	if err := os.WriteFile(conf, []byte("kvConfigPath="+filepath.Join(dir, "kv.json")+"\n"), 0o600); err != nil {
-		return "", err
-	}
-	if err := start("nameserver", "start", "-c", conf, "--listen", ns, "--metrics", "off"); err != nil {
-		return "", err
+func startServers(set *servers.Set) error {
+	if err := set.NameServer(); err != nil {
+		return err
 	}
 	for i := range brokers {
 		name := fmt.Sprintf("broker-%d", i)
-		addr, err := freePort()
-		if err != nil {
-			return "", err
+		if err := tables(filepath.Join(set.Store(name), "config")); err != nil {
+			return err
 		}
-		store := filepath.Join(dir, name)
-		if err := tables(filepath.Join(store, "config")); err != nil {
-			return "", err
-		}
-		conf := filepath.Join(dir, name+".conf")
-		text := "brokerName=" + name + "\nbrokerIP1=127.0.0.1\nmappedFileSizeCommitLog=1048576\ndiskMaxUsedSpaceRatio=95\n"
-		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-			return "", err
-		}
-		if err := start("broker", "start", "-c", conf, "-n", ns, "--listen", addr, "--store", store, "--metrics", "off"); err != nil {
-			return "", err
+		if _, err := set.Broker(name, "brokerName="+name, "mappedFileSizeCommitLog=1048576"); err != nil {
+			return err
 		}
 	}
-	return ns, nil
+	return nil
 }
 
 // tables writes topics, groups and offsets as a broker keeps them.
@@ -350,24 +311,4 @@ func memory(pid string) (int64, error) {
 		return 0, errors.New("no VmHWM in the status of the process")
 	}
 	return strconv.ParseInt(string(m[1]), 10, 64)
-}
-
-// freePort is an address whose second neighbour below is free as well.
-func freePort() (string, error) {
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", err
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		second, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port-2))
-		err = errors.Join(err, l.Close())
-		if second != nil {
-			err = errors.Join(err, second.Close())
-		}
-		if err == nil {
-			return fmt.Sprintf("127.0.0.1:%d", port), nil
-		}
-	}
-	return "", errors.New("no free port")
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Redacted stands in the place of a secret.
@@ -17,9 +18,13 @@ var secretWords = []string{"password", "passwd", "secret", "credential", "access
 
 var (
 	// secretPair is key=value, key: value or "key":"value" inside a line, escaped quotes included.
-	secretPair = regexp.MustCompile(`(?i)(\\?["']?[\w.-]*(?:` + strings.Join(secretWords, "|") + `)[\w.-]*\\?["']?[ \t]*[:=][ \t]*)` +
-		`(\\?"(?:[^"\\]|\\[^"]|\\"[^,}\]])*\\?"|'[^']*'|[^\s,;}\]]+)`)
-	pemBlock = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
+	secretPair = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(\\?["']?[\w.-]*(?:` + strings.Join(secretWords, "|") + `)[\w.-]*\\?["']?[ \t]*[:=][ \t]*)` +
+			`(\\?"(?:[^"\\]|\\[^"]|\\"[^,}\]])*\\?"|'[^']*'|[^\s,;}\]]+)`)
+	})
+	pemBlock = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`)
+	})
 )
 
 // isSecret reports whether a text names a secret somewhere.
@@ -35,7 +40,7 @@ func IsSecretKey(key string) bool { return isSecret([]byte(key)) }
 // secret, token and the like, in properties, JSON and YAML, and private keys.
 func Redact(text []byte) []byte {
 	if bytes.Contains(text, []byte("PRIVATE KEY-----")) {
-		text = pemBlock.ReplaceAll(text, []byte(Redacted))
+		text = pemBlock().ReplaceAll(text, []byte(Redacted))
 	}
 	if !isSecret(text) {
 		return text
@@ -43,7 +48,7 @@ func Redact(text []byte) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines(text) {
 		if isSecret(line) {
-			line = secretPair.ReplaceAll(line, []byte("${1}"+Redacted))
+			line = secretPair().ReplaceAll(line, []byte("${1}"+Redacted))
 		}
 		out.Write(line)
 	}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bufio"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -163,10 +164,25 @@ func (w *Writer) Close() error {
 	case w.o.TTY && (w.o.Form == FormTable || w.o.Form == FormWide):
 		return w.writeTable()
 	}
-	for _, row := range w.rows {
-		if err := w.stream(row); err != nil {
-			return err
+	return w.flushed(func() error {
+		for _, row := range w.rows {
+			if err := w.stream(row); err != nil {
+				return err
+			}
 		}
+		return w.end()
+	})
+}
+
+// flushed calls write and hands on what it wrote in large pieces: a system call a row
+// costs more than making the row.
+func (w *Writer) flushed(write func() error) error {
+	whole, b := w.out, bufio.NewWriterSize(w.out, 16<<10)
+	w.out = b
+	err := write()
+	w.out = whole
+	if flushErr := b.Flush(); err == nil && flushErr != nil {
+		err = fmt.Errorf("cannot write output: %w", flushErr)
 	}
-	return w.end()
+	return err
 }

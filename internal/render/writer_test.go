@@ -346,3 +346,31 @@ func TestUnits(t *testing.T) {
 		}
 	}
 }
+
+// A system call a row cost more than all the rest of `mqx admin config get`.
+func TestRowsThatWereHeldBackAreWrittenTogether(t *testing.T) {
+	var out countingWriter
+	w, err := New(&out, Schema{Kind: "K", Name: "a", Fields: []Field{{Name: "a"}}}, Options{Form: FormTable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		if err := w.Row("x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out.writes != 1 || out.bytes != 2+500*2 {
+		t.Errorf("%d bytes in %d writes, want %d in 1", out.bytes, out.writes, 2+500*2)
+	}
+}
+
+type countingWriter struct{ writes, bytes int }
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	c.writes++
+	c.bytes += len(p)
+	return len(p), nil
+}
