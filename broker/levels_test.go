@@ -179,7 +179,7 @@ func TestAckFlushed(t *testing.T) {
 }
 
 // A slave whose hello has no clear answer reports what is durable: the master may have noted that it does. Only one that does
-// not know the question is told what is written.
+// not know the question is told what is written. One that is no master is not followed.
 func TestHelloUnclear(t *testing.T) {
 	m := start(t, testConfig(t.TempDir()))
 	s := startSlave(t, m, 1, nil)
@@ -205,12 +205,12 @@ func TestHelloUnclear(t *testing.T) {
 		}
 	})
 	for _, tt := range []struct {
-		name, master string
-		want         bool
-	}{{"written", m.addr, false}, {"cut off", ln.Addr().String(), true}, {"as Apache's", old.Addr().String(), false}} {
+		name, master  string
+		want, refused bool
+	}{{"written", m.addr, false, false}, {"cut off", ln.Addr().String(), true, false}, {"as Apache's", old.Addr().String(), false, false}, {"a slave", s.addr, false, true}} {
 		s.slave.learn(m.at().haAddr, tt.master)
-		if got := s.slave.hello(t.Context(), "127.0.0.1:1"); got != tt.want {
-			t.Errorf("%s: wants what is durable: %v", tt.name, got)
+		if got, err := s.slave.hello(t.Context(), "127.0.0.1:1"); got != tt.want || (err != nil) != tt.refused {
+			t.Errorf("%s: wants what is durable: %v, %v", tt.name, got, err)
 		}
 	}
 	_ = ln.Close()
@@ -388,4 +388,34 @@ func (r *running) tablesSeen() bool {
 	default:
 		return false
 	}
+}
+
+// A slave whose haMasterAddress is configured may connect before a name server has told who the master is: it tells that one who
+// it is once it knows.
+func TestHelloOnceTheMasterIsKnown(t *testing.T) {
+	m := start(t, testConfig(t.TempDir()))
+	cfg := testConfig(t.TempDir())
+	cfg.BrokerRole, cfg.BrokerID, cfg.HAMasterAddress = "SLAVE", 3, m.at().haAddr
+	s := start(t, cfg)
+	s.slave.follower.Reconnect() // nothing is open
+	m.createTopic("T", 1)
+	m.send("T", 0, "", "x")
+	known := func(want bool) func() bool {
+		return func() bool {
+			all := m.ha.master.Replicas()
+			return len(all) == 1 && all[0].Known == want
+		}
+	}
+	// A slave without a log asks its master where it begins: it has to be told.
+	s.slave.learn(m.at().haAddr, m.addr)
+	m.until("the slave does not follow", known(true))
+	s.slave.mu.Lock()
+	s.slave.mu.broker = ""
+	s.slave.mu.Unlock()
+	s.slave.follower.Reconnect()
+	m.until("the slave does not come back", known(false))
+	s.slave.learn(m.at().haAddr, m.addr)
+	m.until("the slave does not tell who it is", known(true))
+	s.stop()
+	m.stop()
 }

@@ -51,6 +51,9 @@ func (s *slave) learn(haAddr, broker string) {
 	if s.mu.ha != haAddr || s.mu.broker != broker {
 		s.b.log.Info("the master is known", "master", broker, "replication", haAddr)
 		signal(s.learned)
+		if s.b.cfg().HAMasterAddress != "" {
+			s.follower.Reconnect() // to where it was configured, maybe before anybody could be told who this slave is
+		}
 	}
 	s.mu.broker, s.mu.ha = broker, haAddr
 }

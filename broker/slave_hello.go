@@ -15,12 +15,13 @@ import (
 const helloWait = 2 * time.Second
 
 // hello tells the master who has opened a connection from the address local to its replication port, and returns whether it
-// wants to know what is durable. Masters of Apache's do not know the question. Any other failure may have come after the master
-// has noted that this slave tells what is durable: so it does, which is never wrong.
-func (s *slave) hello(ctx context.Context, local string) (flushed bool) {
+// wants to know what is durable. Masters of Apache's do not know the question. One that refuses is not the master any more, or
+// not yet: name servers tell another one soon. Any other failure may have come after the master has noted that this slave
+// tells what is durable: so it does, which is never wrong.
+func (s *slave) hello(ctx context.Context, local string) (flushed bool, err error) {
 	master := s.masterAddr()
 	if master == "" {
-		return false
+		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
@@ -30,6 +31,9 @@ func (s *slave) hello(ctx context.Context, local string) (flushed bool) {
 	}))
 	if err == nil && resp.Code != remoting.RespSuccess {
 		err = &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: "hello of a slave", Addr: master}
+		if resp.Code != remoting.RespRequestCodeNotSupported {
+			return false, err
+		}
 	}
 	var h remoting.ReplicaHelloResponseHeader
 	if err == nil {
@@ -37,9 +41,9 @@ func (s *slave) hello(ctx context.Context, local string) (flushed bool) {
 	}
 	if err != nil {
 		s.b.log.Info("the master is not told who this slave is; it counts by its host, and looks at tables every 3 s", "master", master, "error", err)
-		return resp == nil || resp.Code != remoting.RespRequestCodeNotSupported
+		return resp == nil, nil
 	}
-	return h.Flushed
+	return h.Flushed, nil
 }
 
 // told is what a master has told of its tables.

@@ -80,7 +80,7 @@ func TestIdlePair(t *testing.T) {
 	hellos := 0 // one a connection
 	f := follower(dst, addr, func(c *ha.FollowerConfig) {
 		c.Silence = silence
-		c.Hello = func(context.Context, string) bool { hellos++; return false }
+		c.Hello = func(context.Context, string) (bool, error) { hellos++; return false, nil }
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup

@@ -57,7 +57,8 @@ type FollowerConfig struct {
 	AckFlushed bool
 	// Hello, if set, tells the master who has opened the connection from the address local, and returns whether the master
 	// wants to be told what is durable. A master that does not know the question gets on without. It must end by itself.
-	Hello func(ctx context.Context, local string) (flushed bool)
+	// An error ends the connection: who is asked is not the master.
+	Hello func(ctx context.Context, local string) (flushed bool, err error)
 	// Followed, if set, is called on each connection once the log is known to be a beginning of the master's, before the slave
 	// counts as a copy. An error ends the connection.
 	Followed func() error
@@ -100,6 +101,7 @@ type Follower struct {
 	mu     struct {
 		sync.Mutex
 		State
+		leave context.CancelFunc // ends the connection that is open; nil: none is
 	}
 }
 
@@ -129,6 +131,21 @@ func (f *Follower) Resume() {
 	case f.resume <- struct{}{}:
 	default:
 	}
+}
+
+// Reconnect ends the connection to the master, if one is open, and makes it anew: the master is told once more who has opened it.
+func (f *Follower) Reconnect() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mu.leave != nil {
+		f.mu.leave()
+	}
+}
+
+func (f *Follower) setLeave(leave context.CancelFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mu.leave = leave
 }
 
 func (f *Follower) set(p Phase, master string, err error) {
@@ -207,6 +224,10 @@ type link struct {
 
 // follow copies from one connection until it ends.
 func (f *Follower) follow(ctx context.Context, addr string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.setLeave(cancel)
+	defer f.setLeave(nil)
 	end := f.cfg.Log.LogEnd()
 	report, err := f.begin(ctx, end)
 	if err != nil {
@@ -220,7 +241,11 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
 	l := &link{f: f, c: c, at: -1, prefix: end == 0 && report == 1, first: report, own: end, flush: f.cfg.AckFlushed}
 	if f.cfg.Hello != nil {
-		l.flush = f.cfg.Hello(ctx, c.LocalAddr().String()) || l.flush
+		flush, err := f.cfg.Hello(ctx, c.LocalAddr().String())
+		if err != nil {
+			return err
+		}
+		l.flush = flush || l.flush
 	}
 	if l.flush { // or a later report would be behind the first
 		if err := f.cfg.Log.Flush(); err != nil {

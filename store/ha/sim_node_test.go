@@ -375,16 +375,16 @@ func (n *simNode) follow(ctx context.Context) {
 		},
 	}
 	if w.hello {
-		fc.Hello = func(ctx context.Context, local string) bool {
+		fc.Hello = func(ctx context.Context, local string) (bool, error) {
 			m := w.known(n.id)
 			if m < 0 || !w.net.reachable(n.id, m) || simSleep(ctx, time.Millisecond) != nil {
-				return false
+				return false, nil
 			}
 			if p := w.serving(m); p != nil {
 				p.Hello(local, ha.Peer{ID: fmt.Sprint("slave", n.id), Flushed: w.rules.Flushed})
-				return w.rules.Flushed
+				return w.rules.Flushed, nil
 			}
-			return false
+			return false, nil
 		}
 	}
 	r.follower = ha.NewFollower(fc)

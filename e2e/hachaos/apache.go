@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// Brokers of Apache have neither a promotion nor a way to mend a slave: what is done here is what their operators do by
+// hand. The slave with the longest log is restarted as the master, the old master as its slave; a slave that does not
+// come to its master's log is emptied.
+
+// apacheFailover restarts a slave as the master.
+func (r *round) apacheFailover(s step, old *node) error {
+	g := r.g
+	switch s.kind {
+	case promotePlanned:
+		r.l.paused.Store(true)
+		time.Sleep(time.Second)
+		if err := old.proc.stop(time.Minute); err != nil {
+			r.find("broker %d: %v", old.no, err)
+		}
+		r.l.paused.Store(false)
+	case promoteStopped:
+		old.proc.signal(syscall.SIGSTOP)
+	case promoteDegraded:
+		r.links(hole, g.slaves()...)
+		time.Sleep(s.long)
+		old.proc.kill()
+	default:
+		time.Sleep(s.long / 4)
+		old.proc.kill()
+	}
+	r.links(whole, g.nodes[:]...)
+	var best *node
+	most := int64(-1)
+	for _, n := range g.slaves() {
+		if err := n.start(); err != nil {
+			return err
+		}
+		files, err := logFiles(n.store())
+		if err != nil {
+			return err
+		}
+		end := int64(0)
+		for name, data := range files {
+			var at int64
+			if _, err := fmt.Sscanf(name, "%d", &at); err != nil {
+				return err
+			}
+			end = max(end, at+int64(len(data)))
+		}
+		if end > most {
+			best, most = n, end
+		}
+	}
+	if err := best.proc.stop(time.Minute); err != nil {
+		r.find("broker %d: %v", best.no, err)
+	}
+	if err := best.configure(true); err != nil {
+		return err
+	}
+	if err := best.start(); err != nil {
+		return err
+	}
+	g.lead(best)
+	r.l.master.Store(best)
+	r.say("broker %d is the master, its log ends at %d", best.no, most)
+	time.Sleep(s.long)
+	old.proc.signal(syscall.SIGCONT)
+	if old.proc.alive() {
+		time.Sleep(2 * time.Second) // until its operator has seen it
+	}
+	old.proc.kill()
+	if err := old.configure(false); err != nil {
+		return err
+	}
+	return old.start()
+}
+
+// mendApache waits until the slaves have their master's log, and empties those that do not come to it.
+func (r *round) mendApache() error {
+	g := r.g
+	if r.l != nil {
+		r.l.paused.Store(true)
+		defer r.l.paused.Store(false)
+	}
+	for _, n := range g.slaves() {
+		follow := func(limit time.Duration) error {
+			return g.wait(fmt.Sprintf("slave %d to have the log", n.no), limit, func() (bool, string) {
+				diff := differ(g.master.store(), n.store(), true)
+				return diff == "", diff
+			})
+		}
+		err := follow(30 * time.Second)
+		if err == nil {
+			continue
+		}
+		r.say("broker %d is emptied: %v", n.no, err)
+		r.t.rebuilt++
+		n.proc.kill()
+		if err := n.empty(); err != nil {
+			return err
+		}
+		if err := n.start(); err != nil {
+			return err
+		}
+		if err := follow(60 * time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
