@@ -22,8 +22,8 @@ const (
 // RoleSpec is a change of roles: one of the verbs promote, demote and resync.
 type RoleSpec struct {
 	Verb string `json:"verb"`
-	// Broker is the address of the replica; for promote also the name of the group, of which the replica with the longest
-	// log is taken.
+	// Broker is the address of the replica; for promote also the name of the group, of which the replica is taken whose
+	// log ends in the newest epoch, and of those the one with the longest.
 	Broker string `json:"broker"`
 	// Role of a promoted broker: ASYNC_MASTER or SYNC_MASTER; empty: that of the master it follows.
 	Role string `json:"role,omitempty"`
@@ -173,7 +173,7 @@ func (c *Client) candidate(ctx context.Context, spec RoleSpec) (*groupReplica, [
 	}
 	var at *groupReplica
 	for _, m := range all {
-		if m.mqx() && m.role == "SLAVE" && (at == nil || m.end > at.end) {
+		if m.mqx() && m.role == "SLAVE" && (at == nil || m.ahead(at)) {
 			at = m
 		}
 	}
@@ -203,13 +203,13 @@ func (c *Client) planPromote(ctx context.Context, spec RoleSpec) (*rolePlan, err
 		case m.Addr == at.Addr:
 		case m.gone() && m.ID != 0:
 			p.notes = append(p.notes, Note{"unknown", fmt.Sprintf("slave %s (id %d) does not answer: it may have more than %s", m.Addr, m.ID, at.Addr)})
-		case !m.gone() && !m.master() && m.end > at.end && !spec.Shorter:
+		case !m.gone() && !m.master() && m.ahead(at) && !spec.Shorter:
 			return nil, &RefusedError{
-				What: what, Why: fmt.Sprintf("slave %s has %d bytes more of the log", m.Addr, m.end-at.end),
+				What: what, Why: fmt.Sprintf("slave %s has %s", m.Addr, m.more(at)),
 				Try: fmt.Sprintf("mqx admin ha promote %s, or --shorter, which leaves them behind", m.Addr), Unsafe: true,
 			}
-		case !m.gone() && !m.master() && m.end > at.end:
-			p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("slave %s has %d bytes more; they are cut there by mqx admin ha resync", m.Addr, m.end-at.end)})
+		case !m.gone() && !m.master() && m.ahead(at):
+			p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("slave %s has %s; they are cut there by mqx admin ha resync", m.Addr, m.more(at))})
 		}
 	}
 	p.epoch++

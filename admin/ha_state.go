@@ -72,6 +72,28 @@ func (m *groupReplica) master() bool {
 	return m.role == "ASYNC_MASTER" || m.role == "SYNC_MASTER"
 }
 
+// lastEpoch is the epoch of the last bytes of its log, 0 where none is known.
+func (m *groupReplica) lastEpoch() int64 {
+	if m.state == nil {
+		return 0
+	}
+	return m.state.LastEpoch
+}
+
+// ahead reports whether m has what o lacks: the log that ends in the newer epoch, of two that end in the same the longer. A
+// longer log of an older epoch has a tail that was never acknowledged in the newer one, and lacks what was.
+func (m *groupReplica) ahead(o *groupReplica) bool {
+	return cmp.Or(cmp.Compare(m.lastEpoch(), o.lastEpoch()), cmp.Compare(m.end, o.end)) > 0
+}
+
+// more is what m has that o lacks.
+func (m *groupReplica) more(o *groupReplica) string {
+	if m.lastEpoch() > o.lastEpoch() {
+		return fmt.Sprintf("messages of epoch %d, those of %s end in epoch %d", m.lastEpoch(), o.Addr, o.lastEpoch())
+	}
+	return fmt.Sprintf("%d bytes more of the log", m.end-o.end)
+}
+
 // look asks a broker of either make how it stands.
 func (c *Client) look(ctx context.Context, b Broker) *groupReplica {
 	m := &groupReplica{Broker: b, end: -1}

@@ -271,7 +271,9 @@ func (b *Broker) open(ctx context.Context) error {
 	sc := cfg.Store
 	sc.FS, sc.Clock, sc.Logger, sc.OnArrive, sc.Together = b.fsys, b.clock, b.log, b.arrived, b.flushed.Do
 	sc.BitMaps, sc.BatchTopic, sc.Replicas = bitMaps{b}, b.batchQueues(), &b.ha
-	sc.Follow, sc.Gapless = cfg.isSlave(), cfg.gapless()
+	sc.Follow, sc.Held = cfg.isSlave(), cfg.held()
+	b.ha.open(b)
+	sc.Gapless = cfg.gapless(b.ha.copied.Load())
 	b.limits = server.NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
 	queues, logs := openFiles(b.limits.Rest())
 	sc.MaxOpenFiles, sc.MaxOpenLogFiles = cmp.Or(sc.MaxOpenFiles, queues), cmp.Or(sc.MaxOpenLogFiles, logs)
@@ -289,7 +291,7 @@ func (b *Broker) open(ctx context.Context) error {
 	if cfg.isSlave() {
 		b.slave = newSlave(b, st)
 	}
-	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, b.cutLog, func() error { return b.openOwnWork(st) }} {
+	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, b.cutLog, b.beginEpoch, func() error { return b.openOwnWork(st) }} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}

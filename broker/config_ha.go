@@ -117,10 +117,17 @@ func (c *Config) rules() ha.Rules {
 	return r
 }
 
-// gapless says that this broker is a master whose messages wait for copies, which have what a gap in its log lacks.
-func (c *Config) gapless() bool {
+// gapless says that this broker is a master whose log has copies, which have what a gap in it lacks: messages wait for them, or
+// a slave has followed.
+func (c *Config) gapless(copied bool) bool {
 	r := c.rules()
-	return !c.isSlave() && r.Waits()
+	return !c.isSlave() && (copied || r.Waits())
+}
+
+// held says that this broker is a master that shows consumers what has its copies only, after a restart too.
+func (c *Config) held() bool {
+	r := c.rules()
+	return !c.isSlave() && r.Hold && r.Waits()
 }
 
 // validate reports what the keys of replication contradict.

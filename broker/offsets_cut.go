@@ -13,7 +13,7 @@ import (
 // that was not in order only: else an offset behind the end is what somebody has set.
 func (b *Broker) cutOffsets() error {
 	dirty := slices.ContainsFunc(b.store.Findings(), func(f store.Finding) bool { return f.Kind == store.FindDirtyStop })
-	if !dirty || !b.offsets.cut(b.store.MaxOffset) {
+	if !dirty || !b.offsets.cut(b.store.EndOffset) {
 		return nil
 	}
 	return b.offsets.Save()

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"mqx/remoting"
@@ -22,7 +22,8 @@ type replication struct {
 	master *ha.Master
 	file   string // of what is remembered
 
-	saving sync.Mutex // the file
+	saving sync.Mutex  // the file
+	copied atomic.Bool // the log has copies, or had: the file says so
 }
 
 // haRetry is the time to the next try to listen for slaves.
@@ -31,17 +32,16 @@ const haRetry = 10 * time.Second
 // openReplication makes the master; it listens with Run.
 func (b *Broker) openReplication(st *store.Store) error {
 	cfg := b.cfg()
-	b.ha.b = b
-	b.ha.file = filepath.Join(cfg.Store.RootDir, "mqx", replicationFile)
 	mc := ha.MasterConfig{
 		Log: st, Logger: b.log, BatchBytes: cfg.HABatchBytes, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
-		Together: b.flushed.Do, Gate: st, Record: b.ha.record, Async: func(p ha.Peer) bool { return b.cfg().isAsync(p) },
+		Together: b.flushed.Do, Gate: st, Record: b.ha.record, Copied: b.ha.noteCopy, Async: func(p ha.Peer) bool { return b.cfg().isAsync(p) },
 	}
 	if cfg.HAFlowControl {
 		mc.BytesPerSecond = cfg.HABytesPerSecond
 	}
 	if !cfg.isSlave() {
 		mc.Rules = cfg.rules()
+		mc.Held, mc.Shown = cfg.held(), st.LogShown()
 	}
 	var err error
 	if mc.Recorded, mc.Base, err = b.ha.recall(mc.Rules, st.LogEnd()); err != nil {

@@ -19,8 +19,30 @@ type replicationState struct {
 	// Level and Copies are the rules under which the end of the log was acknowledged.
 	Level  ha.Level `json:"level"`
 	Copies int      `json:"copies"`
+	// Copied says that a slave has followed.
+	Copied bool `json:"copied,omitempty"`
 	// Degraded are the times in which fewer copies had to do, oldest first.
 	Degraded []ha.Interval `json:"degraded"`
+}
+
+// open reads whether the log has copies, before it is opened. What cannot be read is told by recall.
+func (r *replication) open(b *Broker) {
+	r.b, r.file = b, filepath.Join(b.cfg().Store.RootDir, "mqx", replicationFile)
+	data, err := vfs.ReadFile(b.fsys, r.file)
+	var st replicationState
+	r.copied.Store(err == nil && json.Unmarshal(data, &st) == nil && st.Copied)
+}
+
+// noteCopy remembers, with the first slave that follows, that the log has copies.
+func (r *replication) noteCopy() {
+	if r.copied.Swap(true) {
+		return
+	}
+	st := r.master.Status()
+	if err := r.save(st.Rules, st.Intervals); err != nil {
+		r.copied.Store(false) // tried again with the next
+		r.b.log.Error("that this log has copies could not be noted", "error", err)
+	}
 }
 
 // recall reads what was remembered, and says before which position everything had its copies when it was acknowledged. A file
@@ -53,7 +75,7 @@ func (r *replication) record(list []ha.Interval) error { return r.save(r.master.
 func (r *replication) save(rules ha.Rules, list []ha.Interval) error {
 	r.saving.Lock()
 	defer r.saving.Unlock()
-	b, err := json.MarshalIndent(replicationState{Level: rules.Level, Copies: rules.Copies, Degraded: list}, "", "  ")
+	b, err := json.MarshalIndent(replicationState{Level: rules.Level, Copies: rules.Copies, Copied: r.copied.Load(), Degraded: list}, "", "  ")
 	if err == nil {
 		err = vfs.MkdirAllDurable(r.b.fsys, filepath.Dir(r.file))
 	}

@@ -37,7 +37,7 @@ type roleState struct {
 	Pending *rolePending `json:"pending,omitempty"`
 	// Fenced is the master that has taken this one's place.
 	Fenced *roleRival         `json:"fenced,omitempty"`
-	Epochs []remoting.HAEpoch `json:"epochs,omitempty"` // promotions of this broker
+	Epochs []remoting.HAEpoch `json:"epochs,omitempty"` // of its log, oldest first
 }
 
 type roleInstead struct {
@@ -176,7 +176,7 @@ func (b *Broker) wipeLog(sc store.Config) error {
 			return fmt.Errorf("cannot remove offsets: %w", err)
 		}
 	}
-	return b.role.change(func(s *roleState) error { s.Pending = nil; return nil })
+	return b.role.change(func(s *roleState) error { s.Pending, s.Epochs = nil, nil; return nil })
 }
 
 // cutLog does what is pending once the store and the offsets are there. Both are durable before anything else happens.
@@ -195,7 +195,13 @@ func (b *Broker) cutLog() error {
 	if err := b.offsets.Save(); err != nil {
 		return err
 	}
-	return b.role.change(func(s *roleState) error { s.Pending = nil; return nil })
+	return b.role.change(func(s *roleState) error {
+		if p.To >= 0 {
+			s.Epochs = cutEpochs(s.Epochs, p.To)
+		}
+		s.Pending = nil
+		return nil
+	})
 }
 
 // takeRole gives the broker another role with its next start, which this one then asks for.

@@ -27,6 +27,7 @@ type fence struct {
 		rival *roleRival  // another one has taken its place
 		lift  *time.Timer // of a fence for a while
 		until time.Time   // when it is lifted
+		going bool        // it becomes a slave: nothing lifts that but the end of the try
 		asked int64       // how often the fence was changed: a timer or an undo of an older one counts no more
 		text  string
 	}
@@ -62,7 +63,28 @@ func (b *Broker) fenceFor(d time.Duration) (undo func()) {
 	f := &b.fence
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.mu.rival != nil {
+	return b.fenceLocked(d)
+}
+
+// fenceToGo is fenceFor of a master that becomes a slave: nobody else lifts that fence or makes it shorter.
+func (b *Broker) fenceToGo() (undo func()) {
+	f := &b.fence
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	lift, was := b.fenceLocked(fenceMost), f.mu.going
+	f.mu.going = true
+	return func() {
+		f.mu.Lock()
+		f.mu.going = was
+		f.mu.Unlock()
+		lift()
+	}
+}
+
+// fenceLocked is fenceFor under the lock of the fence.
+func (b *Broker) fenceLocked(d time.Duration) (undo func()) {
+	f := &b.fence
+	if f.mu.rival != nil || f.mu.going {
 		return func() {}
 	}
 	before := f.mu.until
@@ -72,7 +94,7 @@ func (b *Broker) fenceFor(d time.Duration) (undo func()) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.mu.asked == asked {
-			b.setFence(time.Until(before))
+			b.setFence(before.Sub(b.now()))
 		}
 	}
 }
@@ -90,7 +112,7 @@ func (b *Broker) setFence(d time.Duration) {
 	b.store.Fence(errors.New(f.mu.text))
 	d = min(d, fenceMost)
 	asked := f.mu.asked
-	f.mu.until = time.Now().Add(d)
+	f.mu.until = b.now().Add(d)
 	f.mu.lift = time.AfterFunc(d, func() { b.liftFence(asked) })
 }
 
@@ -98,7 +120,7 @@ func (b *Broker) setFence(d time.Duration) {
 func (b *Broker) liftFence(asked int64) {
 	b.fence.mu.Lock()
 	defer b.fence.mu.Unlock()
-	if b.fence.mu.asked == asked {
+	if b.fence.mu.asked == asked && !b.fence.mu.going {
 		b.setFence(0)
 	}
 }

@@ -34,6 +34,28 @@ func TestRefusedDemotionLeavesTheFence(t *testing.T) {
 	}
 }
 
+// While a master becomes a slave nobody takes its messages in again: not who lifts a fence, not a fence that is shorter.
+func TestFenceOfADemotion(t *testing.T) {
+	r := start(t, testConfig(t.TempDir()))
+	undo := r.fenceToGo()
+	for _, seconds := range []int{0, 1} {
+		if code, text := r.askHA(remoting.HAActFence, &remoting.HAFence{Seconds: seconds}, nil); code != remoting.RespSuccess {
+			t.Fatal(code, text)
+		}
+		r.fence.mu.Lock()
+		asked := r.fence.mu.asked
+		r.fence.mu.Unlock()
+		r.liftFence(asked) // as its timer would
+		if r.fence.why() == "" {
+			t.Errorf("a fence of %d s has lifted that of a demotion", seconds)
+		}
+	}
+	undo()
+	if why := r.fence.why(); why != "" {
+		t.Errorf("fenced after a demotion that was given up: %s", why)
+	}
+}
+
 // A timer that went off while a new fence was asked for does not lift that one.
 func TestOldTimerLeavesANewFence(t *testing.T) {
 	r := start(t, testConfig(t.TempDir()))

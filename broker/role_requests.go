@@ -98,7 +98,7 @@ func (b *Broker) haState() (*remoting.HAState, error) {
 	s := &remoting.HAState{
 		Cluster: cfg.BrokerClusterName, BrokerName: cfg.BrokerName, BrokerID: cfg.BrokerID, Role: cfg.BrokerRole, Addr: at.Addr(), HAAddr: at.haAddr,
 		Epoch: st.Epoch, LogMin: b.store.LogMin(), LogEnd: b.store.LogEnd(), Flushed: b.store.LogFlushed(), Fenced: b.fence.why(),
-		Epochs: st.Epochs, Kept: len(kept),
+		Epochs: st.Epochs, LastEpoch: lastEpoch(st.Epochs, b.store.LogEnd()), Kept: len(kept),
 	}
 	if st.Fenced != nil {
 		s.FencedBy, s.FencedEpoch = st.Fenced.Addr, st.Fenced.Epoch
@@ -124,7 +124,7 @@ func (b *Broker) haInfo() *remoting.HAInfo {
 		}
 		return i
 	}
-	i.Master = b.ha.copies()
+	i.Epochs, i.Master = b.role.get().Epochs, b.ha.copies()
 	return i
 }
 
@@ -144,10 +144,6 @@ func (b *Broker) haPromote(a *remoting.HAPromote, peer string) error {
 	case a.Role != "ASYNC_MASTER" && a.Role != "SYNC_MASTER":
 		return refuse(remoting.RespInvalidParameter, "a master is ASYNC_MASTER or SYNC_MASTER, not %q", a.Role)
 	}
-	start, err := b.wholeEnd()
-	if err != nil {
-		return err
-	}
 	where, err := b.takeRole(a.Role, 0, func(s *roleState) error {
 		if a.Epoch <= s.Epoch {
 			return refuse(remoting.RespInvalidParameter, "the epoch must be above %d, which this broker knows, got %d", s.Epoch, a.Epoch)
@@ -156,20 +152,17 @@ func (b *Broker) haPromote(a *remoting.HAPromote, peer string) error {
 			return refuse(remoting.RespSystemError, "its log is being cut")
 		}
 		s.Epoch, s.Fenced = a.Epoch, nil
-		s.Epochs = append(s.Epochs, remoting.HAEpoch{Epoch: a.Epoch, Start: start})
+		s.Epochs = append(s.Epochs, remoting.HAEpoch{Epoch: a.Epoch, Start: epochUnknown}) // the log may grow until the stop
 		s.Epochs = s.Epochs[max(0, len(s.Epochs)-epochsKept):]
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	b.log.Warn("this slave becomes the master", "epoch", a.Epoch, "end", start, "saved", where, "peer", peer)
+	b.log.Warn("this slave becomes the master", "epoch", a.Epoch, "end", b.store.LogEnd(), "saved", where, "peer", peer)
 	b.reopen("it becomes the master, epoch " + fmt.Sprint(a.Epoch))
 	return nil
 }
-
-// wholeEnd is where the last whole record ends: what has come of another goes with the stop.
-func (b *Broker) wholeEnd() (int64, error) { return b.store.RecordFloor(b.store.LogEnd()) }
 
 func (b *Broker) haDemote(a *remoting.HADemote, peer string) error {
 	if b.slave != nil {
@@ -178,7 +171,7 @@ func (b *Broker) haDemote(a *remoting.HADemote, peer string) error {
 	if a.ID <= 0 {
 		return refuse(remoting.RespInvalidParameter, "the id of a slave is above 0, got %d", a.ID)
 	}
-	unfence := b.fenceFor(fenceMost) // what is cut is what was there
+	unfence := b.fenceToGo() // what is cut is what was there
 	cut, err := b.pendingCut(a.Cut)
 	var where string
 	if err == nil {
@@ -327,6 +320,9 @@ func (s *slave) learnEpoch(ctx context.Context, master string) error {
 	if err := fastjson.Unmarshal(body, &info); err != nil || info.Mqx == nil {
 		return nil //nolint:nilerr // what it says is for others: an epoch is all that counts here
 	}
+	s.mu.Lock()
+	s.mu.epochs = append([]remoting.HAEpoch{}, info.Mqx.Epochs...)
+	s.mu.Unlock()
 	own := s.b.role.epoch()
 	switch {
 	case info.Mqx.Epoch < own:

@@ -26,7 +26,8 @@ type slave struct {
 
 	mu struct {
 		sync.Mutex
-		broker, ha string // addresses of the master, as a name server told
+		broker, ha string             // addresses of the master, as a name server told
+		epochs     []remoting.HAEpoch // of the master, as it told last; nil: it has not
 	}
 }
 
@@ -36,7 +37,7 @@ func newSlave(b *Broker, st *store.Store) *slave {
 	s := &slave{b: b, tables: tables{b: b}, learned: make(chan struct{}, 1), told: make(chan told, 16)}
 	s.follower = ha.NewFollower(ha.FollowerConfig{
 		Log: st, Logger: b.log, Master: s.haAddr, Blank: s.blank, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
-		Parted: store.IsForeign, Range: s.masterRange, Hello: s.hello,
+		Parted: store.IsForeign, Range: s.masterRange, Hello: s.hello, Followed: s.followed,
 	})
 	return s
 }

@@ -103,29 +103,39 @@ func (a *app) serve(ctx context.Context, log *slog.Logger, s server, started fun
 	go func() { done <- s.Run(ctx) }()
 	select {
 	case err := <-done:
-		return ended(ctx, err)
+		return over(ctx, log, err)
 	case <-s.Ready():
 	}
 	started()
 	notify(log, sdnotify.Ready, sdnotify.Status("serving"))
 	select {
 	case err := <-done:
-		if reopen := (*broker.ReopenError)(nil); errors.As(err, &reopen) {
-			if reopen.Err != nil {
-				log.Error("the stop has failed; it starts anew all the same", "error", reopen.Err)
-			}
-			return startAnew(log)
-		}
-		return ended(ctx, err)
+		return over(ctx, log, err)
 	case <-ctx.Done():
 	}
 	log.Info("stopping")
 	notify(log, sdnotify.Stopping)
-	err := ended(ctx, <-done)
+	err := over(ctx, log, <-done)
 	if err == nil {
 		log.Info("stopped")
 	}
 	return err
+}
+
+// over ends a server, or starts it anew where it asks for that: not once it has been told to stop, whichever came first. Its
+// next start has the new role then.
+func over(ctx context.Context, log *slog.Logger, err error) error {
+	reopen := (*broker.ReopenError)(nil)
+	switch {
+	case !errors.As(err, &reopen):
+		return ended(ctx, err)
+	case ctx.Err() != nil:
+		log.Info("it was to be started anew, and has been told to stop", "why", reopen.Why)
+		return ended(ctx, reopen.Err)
+	case reopen.Err != nil:
+		log.Error("the stop has failed; it starts anew all the same", "error", reopen.Err)
+	}
+	return startAnew(log)
 }
 
 // startAnew replaces this process by one that was started the same way: same process id, same arguments. It returns only

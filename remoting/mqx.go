@@ -38,12 +38,13 @@ type HAState struct {
 	// FencedEpoch is the epoch of the master that has taken its place, FencedBy its address.
 	FencedEpoch int64  `json:"fencedEpoch,omitempty"`
 	FencedBy    string `json:"fencedBy,omitempty"`
-	// Epochs are the promotions of this broker.
-	Epochs []HAEpoch `json:"epochs,omitempty"`
-	Kept   int       `json:"kept"` // files in the salvage directory
+	// Epochs are those of its log, LastEpoch that of its last bytes: before the first promotion 0.
+	Epochs    []HAEpoch `json:"epochs,omitempty"`
+	LastEpoch int64     `json:"lastEpoch,omitempty"`
+	Kept      int       `json:"kept"` // files in the salvage directory
 }
 
-// HAEpoch is a promotion: its epoch and where the log ended.
+// HAEpoch is a promotion: its epoch and where the log ended; -1 until the promoted broker has started.
 type HAEpoch struct {
 	Epoch int64 `json:"epoch"`
 	Start int64 `json:"start"`
@@ -122,6 +123,8 @@ type HAInfo struct {
 	Fenced string `json:"fenced,omitempty"`
 	// FencedEpoch is the epoch of the master that has taken its place, 0 where none has.
 	FencedEpoch int64 `json:"fencedEpoch,omitempty"`
+	// Epochs are those of the log of a master.
+	Epochs []HAEpoch `json:"epochs,omitempty"`
 	// Master is how a master counts copies; nil of a slave.
 	Master *HACopies `json:"master,omitempty"`
 }

@@ -53,6 +53,9 @@ type Config struct {
 	// Gapless says that the log of a master has copies. A start after a crash that finds a gap in what was not durable ends
 	// the log there, as with Follow, so that the copies are seen to have more; else it steps over the gap and keeps what follows.
 	Gapless bool
+	// Held says that the gate is closed when the store opens (Gate): what had not been shown when the store stopped is not, until
+	// Confirm or Ungate shows it.
+	Held bool
 	// Together, if set, calls the function it is given once: that calls Done of all puts which one flush has made
 	// durable, so that they can be answered together. It must not block otherwise.
 	Together func(func())

@@ -104,7 +104,7 @@ func (s *Store) Get(req GetRequest) *GetResult {
 		res.Status, res.NextOffset = NoMessageInQueue, 0
 	case req.Offset < res.MinOffset:
 		res.Status, res.NextOffset = OffsetTooSmall, res.MinOffset
-	case req.Offset == res.MaxOffset:
+	case req.Offset == res.MaxOffset, req.Offset > res.MaxOffset && req.Offset <= q.held.Load(): // or was seen before the start
 		res.Status = OffsetOverflowOne
 	case req.Offset > res.MaxOffset:
 		res.Status, res.NextOffset = OffsetOverflowBadly, res.MaxOffset

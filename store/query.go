@@ -55,7 +55,8 @@ func (s *Store) Query(ctx context.Context, req QueryRequest) (*QueryResult, erro
 		return nil, ErrIndexOff
 	}
 	res := &QueryResult{}
-	caughtUp := s.indexer.wait(ctx, s.log.Confirmed())
+	shown := s.log.Confirmed()
+	caughtUp := s.indexer.wait(ctx, shown)
 	limit := s.conf().MaxMsgsNumBatch
 	if req.Kind == KeyUnique {
 		limit = s.conf().DefaultQueryMaxNum
@@ -72,7 +73,7 @@ func (s *Store) Query(ctx context.Context, req QueryRequest) (*QueryResult, erro
 	logMin, falseHits := s.log.Min(), 0
 	last, failed := int64(-1), error(nil)
 	err := s.index.Query(hash, req.Begin, req.End, func(phys int64) bool {
-		if phys == last || phys < logMin {
+		if phys == last || phys < logMin || phys >= shown { // what is held back may be in the index since before
 			return true
 		}
 		last = phys

@@ -36,6 +36,9 @@ func (s *Store) Ungate() {
 	signal(s.dispatcher.kick)
 }
 
+// LogShown is how far the log is shown to queues and readers.
+func (s *Store) LogShown() int64 { return s.log.Confirmed() }
+
 // Confirm lets queues and readers see the log up to a physical offset; the end of an append, not a part of it.
 func (s *Store) Confirm(pos int64) {
 	if s.log.Confirm(pos) {

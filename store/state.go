@@ -89,6 +89,7 @@ const (
 // only after a clean stop, and only where the disk agrees with it.
 type cleanStop struct {
 	logMin, logEnd int64
+	shown          int64 // how far consumers had seen; the rest was held back
 	lastStart      int64 // of the last record, -1 for none
 	indexPhys      int64 // last record in the index, -1 for none
 	indexed        int64 // the index covers the log up to here
@@ -105,6 +106,9 @@ type stopQueue struct{ max, lastEnd int64 }
 func (c *cleanStop) encode() []byte {
 	var b []byte
 	b = fmt.Appendf(b, "log %d %d %d\nindex %d %d\n", c.logMin, c.logEnd, c.lastStart, c.indexPhys, c.indexed)
+	if c.shown < c.logEnd {
+		b = fmt.Appendf(b, "shown %d\n", c.shown)
+	}
 	for k, q := range c.queues {
 		b = appendQueueLine(b, k, q.max, q.lastEnd)
 	}
@@ -140,12 +144,16 @@ func parseQueueLine(rest string, numbers int) (stopKey, []int64, error) {
 }
 
 func decodeCleanStop(b []byte) (*cleanStop, error) {
-	c := &cleanStop{queues: map[stopKey]stopQueue{}}
+	c := &cleanStop{shown: -1, queues: map[stopKey]stopQueue{}}
 	for line := range strings.Lines(string(b)) {
 		kind, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		switch kind {
 		case "log":
 			if _, err := fmt.Sscan(rest, &c.logMin, &c.logEnd, &c.lastStart); err != nil {
+				return nil, errStateFile
+			}
+		case "shown":
+			if _, err := fmt.Sscan(rest, &c.shown); err != nil {
 				return nil, errStateFile
 			}
 		case "index":
@@ -159,6 +167,9 @@ func decodeCleanStop(b []byte) (*cleanStop, error) {
 			}
 			c.queues[k] = stopQueue{n[0], n[1]}
 		}
+	}
+	if c.shown < 0 || c.shown > c.logEnd {
+		c.shown = c.logEnd
 	}
 	return c, nil
 }

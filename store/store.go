@@ -171,12 +171,20 @@ func (s *Store) open() error {
 		return err
 	}
 	s.ckpt.last = r.ckpt
+	shown := r.shownSoFar()
 	// 4. Log and queues.
 	if err := r.recover(); err != nil {
 		return err
 	}
 	end := s.log.End()
 	s.dispatcher.pos.Store(end)
+	if c.Held {
+		from, err := r.holdBack(shown)
+		if err != nil {
+			return err
+		}
+		s.dispatcher.pos.Store(from)
+	}
 	// 5. The index, which is built behind the scenes.
 	if err := s.openIndex(r, end); err != nil {
 		return err
@@ -193,7 +201,7 @@ func (s *Store) open() error {
 		s.writeDurable(r.durable.queues)
 	}
 	if !dirty && s.dispatcher.lastStart <= s.ckpt.last.LogicsPhysOffset {
-		s.checkpointed.Store(end)
+		s.checkpointed.Store(s.dispatcher.pos.Load())
 	}
 	s.keepRoom(s.queueMaxima())
 	s.disk.look()
@@ -392,15 +400,16 @@ func (s *Store) close() error {
 	// 2. The goroutines of Run end.
 	s.end()
 	s.run.Wait()
-	// 3. The rest of the log is dispatched and indexed, confirmed or not: the next start hands out what there is. A record
+	// 3. The rest of the log is dispatched and indexed, confirmed or not; the note says what has not been. A record
 	// of which only a part has come from the master goes.
+	shown := s.log.Confirmed()
 	s.log.Ungate()
 	err := errors.Join(s.cutPart(), s.dispatchRest())
 	// 4. Everything becomes durable, then the checkpoint says so.
 	err = errors.Join(err, s.checkpoint(true))
 	// 5. The note for the next start.
 	if err == nil {
-		err = s.writeStop()
+		err = s.writeStop(shown)
 	}
 	failpoint.Pass(failpoint.StopNoted)
 	// 6. Files are closed; the preallocated next log file goes.
@@ -439,13 +448,13 @@ func (s *Store) dispatchRest() error {
 const indexRestMost = 256 << 20
 
 // writeStop leaves the note that spares the next start its search.
-func (s *Store) writeStop() error {
+func (s *Store) writeStop(shown int64) error {
 	phys, _, ok := s.index.End()
 	if !ok {
 		phys = -1
 	}
 	note := cleanStop{
-		logMin: s.log.Min(), logEnd: s.log.End(), lastStart: s.dispatcher.lastStart, indexPhys: phys,
+		logMin: s.log.Min(), logEnd: s.log.End(), shown: min(shown, s.log.End()), lastStart: s.dispatcher.lastStart, indexPhys: phys,
 		indexed: s.indexer.pos.Load(), queues: map[stopKey]stopQueue{},
 	}
 	for q := range s.queues.all {

@@ -17,6 +17,7 @@ type queue struct {
 	topic   string
 	id      int32
 	counter commitlog.Counter // owned by the append lock
+	held    atomic.Int64      // its max offset with what the start has held back, 0 where that was nothing
 	cq      atomic.Pointer[consumequeue.Queue]
 	batch   atomic.Pointer[consumequeue.BatchQueue] // instead of cq
 	ext     atomic.Pointer[consumequeue.Ext]

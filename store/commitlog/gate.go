@@ -35,6 +35,19 @@ func (l *Log) Gate() {
 	l.shown.Store(g.seen)
 }
 
+// GateAt closes the gate at start, where what lies before shown has been handed out before. What lies behind comes as one
+// piece. It is called once, after SetEnd and before anything else.
+func (l *Log) GateAt(shown int64) {
+	g := &l.gate
+	g.Lock()
+	defer g.Unlock()
+	g.on, g.seen, g.ends = true, shown, g.ends[:0]
+	if end := l.end.Load(); end > shown {
+		g.ends = append(g.ends, end)
+	}
+	l.shown.Store(shown)
+}
+
 // Ungate opens the gate: what is in the log may be handed out.
 func (l *Log) Ungate() {
 	g := &l.gate

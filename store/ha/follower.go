@@ -324,7 +324,8 @@ func (l *link) report(end func() int64) error {
 	return err
 }
 
-// beat reports from time to time, so that the master does not give the slave up. No report is behind the first one.
+// beat reports from time to time, so that the master does not give the slave up. Before the slave has compared its log it is
+// silent: the second report on a connection makes it a copy. A master that does not send what is to be compared gives it up.
 func (l *link) beat(stop chan struct{}) {
 	t := time.NewTicker(l.f.cfg.Heartbeat)
 	defer t.Stop()
@@ -333,7 +334,7 @@ func (l *link) beat(stop chan struct{}) {
 		case <-stop:
 			return
 		case <-t.C:
-			if l.report(l.acked) != nil {
+			if l.same.Load() && l.report(l.acked) != nil {
 				return
 			}
 		}

@@ -93,10 +93,10 @@ type Replica struct {
 }
 
 // NewGroup begins with a master's log that ends at end, of which what is before base had its copies when it was acknowledged,
-// and with what was recorded before. A time of fewer copies that had not ended goes on.
-func NewGroup(r Rules, base, end int64, before []Interval, now time.Time) *Group {
+// and with what was recorded before. Consumers had seen what is before shown. A time of fewer copies that had not ended goes on.
+func NewGroup(r Rules, base, shown, end int64, before []Interval, now time.Time) *Group {
 	r.setDefaults()
-	g := &Group{rules: r, base: base, end: end, intervals: slices.Clone(before), enough: now, shown: end}
+	g := &Group{rules: r, base: min(base, shown), end: end, intervals: slices.Clone(before), enough: now, shown: shown}
 	if n := len(before); n > 0 && before[n-1].Open() {
 		if r.degrades() {
 			g.state = degraded

@@ -18,7 +18,7 @@ type groupTest struct {
 
 func newGroupTest(t *testing.T, r Rules, end int64) *groupTest {
 	x := &groupTest{t: t, now: time.Unix(1000, 0)}
-	x.g = NewGroup(r, 0, end, nil, x.now)
+	x.g = NewGroup(r, 0, end, end, nil, x.now)
 	return x
 }
 
@@ -201,11 +201,11 @@ func TestGroupAlone(t *testing.T) {
 	if !x.g.Status().Degraded {
 		t.Fatal("not degraded")
 	}
-	again := NewGroup(r, 900, 900, d.Record, x.now)
+	again := NewGroup(r, 900, 900, 900, d.Record, x.now)
 	if s := again.Status(); !s.Degraded || s.Intervals[0].From != 500 || !s.Intervals[0].Open() {
 		t.Fatalf("after a restart: %+v", s)
 	}
-	strict := NewGroup(Rules{Level: LevelQuorum, Copies: 1}, 900, 900, d.Record, x.now)
+	strict := NewGroup(Rules{Level: LevelQuorum, Copies: 1}, 900, 900, 900, d.Record, x.now)
 	if s := strict.Status(); s.Degraded || s.Intervals[0].To != 900 {
 		t.Fatalf("after a restart with another level: %+v", s)
 	}
@@ -333,7 +333,7 @@ func TestGroupModel(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := &groupModel{t: t, seed: seed, rules: levels[seed%uint64(len(levels))], now: time.Unix(100, 0), conns: map[int64]*modelConn{}}
-		m.g = NewGroup(m.rules, 0, 0, nil, m.now)
+		m.g = NewGroup(m.rules, 0, 0, 0, nil, m.now)
 		for range 400 {
 			m.step(r)
 		}

@@ -41,6 +41,9 @@ type MasterConfig struct {
 	// Rules are when waits are over, at the beginning (SetRules); Gate is told what consumers may see. Nil: nobody is.
 	Rules Rules
 	Gate  Gate
+	// Held says that the gate is closed at the beginning; consumers have seen what is before Shown.
+	Held  bool
+	Shown int64
 	// Recorded are the times of fewer copies that were recorded before, what is before Base had its copies when it was
 	// acknowledged, and Record makes the times of now durable. Without Record they are forgotten.
 	Recorded []Interval
@@ -48,6 +51,8 @@ type MasterConfig struct {
 	Record   func([]Interval) error
 	// Async, if set, says that nobody waits for a slave.
 	Async func(Peer) bool
+	// Copied, if set, is told of each slave that begins to follow.
+	Copied func()
 	// MaxConns bounds the connections of slaves (64).
 	MaxConns int
 }
@@ -163,7 +168,11 @@ func (m *Master) Conns() (out []Conn) {
 func NewMaster(cfg MasterConfig) *Master {
 	cfg.setDefaults()
 	m := &Master{cfg: cfg, kick: make(chan struct{}, 1)}
-	m.mu.group = NewGroup(cfg.Rules, cfg.Base, cfg.Log.LogEnd(), cfg.Recorded, time.Now())
+	shown := cfg.Log.LogEnd()
+	if cfg.Held {
+		shown, m.mu.gated = cfg.Shown, true
+	}
+	m.mu.group = NewGroup(cfg.Rules, cfg.Base, shown, cfg.Log.LogEnd(), cfg.Recorded, time.Now())
 	m.mu.open, m.mu.hellos = map[int64]*slaveConn{}, map[string]hello{}
 	m.mu.Lock()
 	m.decide()
@@ -263,6 +272,9 @@ func (m *Master) serve(ctx context.Context, id int64, c *slaveConn) {
 	log.Info("a slave follows", "replica", who.ID, "reported", report, "from", start)
 	c.next.Store(start)
 	m.event(func(g *Group, now time.Time) { g.Join(id, who, report, now) })
+	if m.cfg.Copied != nil {
+		m.cfg.Copied()
+	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup

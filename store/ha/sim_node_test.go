@@ -79,6 +79,7 @@ type simRun struct {
 	ordered  bool // it was stopped in order
 	epoch    int64
 	began    int64 // the end of the log at the start
+	shown    int64 // of it had been shown before
 
 	mu struct {
 		sync.Mutex
@@ -176,7 +177,7 @@ func (n *simNode) config() store.Config {
 	cfg.DiskMaxUsedRatio = 95
 	cfg.Logger = n.logger()
 	cfg.PhysicalMemoryBytes = 1 << 30
-	cfg.Follow, cfg.Gapless = !n.master, true
+	cfg.Follow, cfg.Gapless, cfg.Held = !n.master, true, n.master && n.w.rules.Hold && n.w.rules.Waits()
 	return cfg
 }
 
@@ -214,7 +215,7 @@ func (n *simNode) start(doom int) bool {
 		return n.failed("open the store", err)
 	}
 	r.store = s
-	n.floor, r.began = s.LogEnd(), s.LogEnd()
+	n.floor, r.began, r.shown = s.LogEnd(), s.LogEnd(), s.LogShown()
 	r.alive(func() { r.mu.store = s })
 	if n.pending >= 0 && n.pending < s.LogEnd() {
 		if err := s.Truncate(n.pending); err != nil {
@@ -263,6 +264,7 @@ func (n *simNode) lead(ctx context.Context) error {
 	if mc.Recorded, mc.Base, err = r.recall(w.rules, r.store.LogEnd()); err != nil {
 		return err
 	}
+	mc.Held, mc.Shown = w.rules.Hold && w.rules.Waits(), r.store.LogShown()
 	r.master = ha.NewMaster(mc)
 	r.master.SetRules(w.rules, n.epoch)
 	w.setServing(n.id, r.master)

@@ -208,7 +208,7 @@ func (w *simWorld) keep(by *simRun, k *simKept, seen bool) {
 	}
 	n += gone
 	k.unprotected = !w.rules.Waits() || seen && !w.rules.Hold
-	if seen && w.rules.Hold && k.end <= by.began && n < w.copies() { // 6609: a start shows all that it finds
+	if seen && w.rules.Hold && k.end <= by.shown && n < w.copies() { // it was shown before, maybe by this node as a slave, which shows all
 		k.unprotected = true
 		w.count(&w.total.Unsafe)
 	}

@@ -1,0 +1,91 @@
+package store
+
+import "fmt"
+
+// What was held back for want of copies stays held back over a restart: whoever opens the store with Held shows it again by
+// Confirm or Ungate. After an orderly stop the note of that stop says how far consumers had seen. After any other stop the
+// queues do: no record gets into them before it may be seen.
+
+// shownSoFar is, before anything is changed, how far the log had been shown when the store stopped; -1: not known.
+func (r *recovery) shownSoFar() int64 {
+	s := r.s
+	if !r.dirty {
+		return -1 // the note of the stop says it
+	}
+	shown := int64(0)
+	for q := range s.queues.all {
+		shown = max(shown, q.lastEnd())
+	}
+	if at := r.ckpt.LogicsPhysOffset; at > 0 {
+		if rec, err := s.recordAt(at); err == nil {
+			shown = max(shown, at+int64(len(rec)))
+		}
+	}
+	return shown
+}
+
+// holdBack closes the gate of a recovered store before what had not been shown, takes that out of the queues, in which the
+// search has put it, and returns where it begins. The counters of new messages have counted it.
+func (r *recovery) holdBack(shown int64) (int64, error) {
+	s := r.s
+	end := s.log.End()
+	if r.stop != nil {
+		shown = r.stop.shown
+	}
+	if shown = min(shown, end); shown < 0 {
+		shown = end
+	}
+	shown, err := s.log.RecordFloor(max(shown, s.log.Min()))
+	if err != nil {
+		return 0, fmt.Errorf("cannot hold back what has no copies: %w", err)
+	}
+	s.log.GateAt(shown)
+	if shown == end {
+		return end, nil
+	}
+	s.cfg.Logger.Info("store: the end of the log is held back until it has its copies", "from", shown, "to", end)
+	for q := range s.queues.all {
+		q.held.Store(q.maxOffset())
+	}
+	if err := r.reset(shown); err != nil {
+		return 0, err
+	}
+	if err := r.eachQueue(func(q *queue) error {
+		if b := q.batch.Load(); b != nil {
+			return b.Finish()
+		}
+		if c := q.cq.Load(); c != nil {
+			return s.cqs.Finish(c)
+		}
+		return nil
+	}); err != nil {
+		return 0, err
+	}
+	// Durable, or units that come back after a loss of power would pass for shown.
+	if err := s.cqs.Sync(); err != nil {
+		return 0, fmt.Errorf("cannot hold back what has no copies: %w", err)
+	}
+	d := s.dispatcher
+	d.lastStart, d.lastEnd, d.lastStore = -1, shown, 0
+	last, err := s.log.RecordBefore(shown)
+	if err != nil {
+		return 0, fmt.Errorf("cannot hold back what has no copies: %w", err)
+	}
+	if last >= 0 {
+		rec, err := s.recordAt(last)
+		if err != nil {
+			return 0, fmt.Errorf("cannot hold back what has no copies: %w", err)
+		}
+		d.lastStart, d.lastStore = last, rec.StoreTimestamp()
+	}
+	r.stop, r.durable = nil, nil // what they say of the queues is no longer so
+	return shown, nil
+}
+
+// EndOffset is the next queue offset to be dispatched, counting what was held back at the start and may have been seen before.
+func (s *Store) EndOffset(topic string, queueID int32) int64 {
+	if q := s.queues.get(topic, queueID); q != nil {
+		return max(q.maxOffset(), q.held.Load())
+	}
+	return 0
+}

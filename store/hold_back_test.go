@@ -1,0 +1,88 @@
+package store
+
+import (
+	"testing"
+
+	"mqx/internal/vfs"
+)
+
+// Past bug r#6609: what had no copies when a master stopped is in no queue after its restart, be it an orderly one, a kill or a
+// loss of power, until it has them; its queue offsets are taken (r#7689), and who has read on before is not sent back.
+func TestHeldBackOverARestart(t *testing.T) {
+	for _, how := range []string{"stopped", "killed", "killed twice", "stopped and killed"} {
+		t.Run(how, func(t *testing.T) {
+			m := vfs.NewMem()
+			reopen := func() *Store {
+				cfg := memConfig(m)
+				cfg.Held = true
+				return mustOpen(t, cfg)
+			}
+			kill := func() { m = m.Kill() }
+			s := reopen()
+			for range 3 {
+				mustPut(t, s, newRecord("T", 0, "shown", "KEYS\x01shown\x02"))
+			}
+			s.Confirm(s.LogEnd())
+			catchUp(t, s)
+			if err := s.cqs.WriteOut(); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				mustPut(t, s, newRecord("T", 0, "held", "KEYS\x01held\x02"))
+			}
+			mustPut(t, s, newRecord("New", 0, "held", ""))
+			catchUp(t, s)
+			switch how {
+			case "stopped":
+				mustClose(t, s)
+			case "killed":
+				kill()
+			case "killed twice":
+				kill()
+				_ = reopen()
+				kill()
+			case "stopped and killed":
+				mustClose(t, s)
+				_ = reopen()
+				kill()
+			}
+			s = reopen()
+			catchUp(t, s)
+			if n, end := s.MaxOffset("T", 0), s.EndOffset("T", 0); n != 3 || end != 5 {
+				t.Errorf("max offset %d, end %d, want 3 and 5", n, end)
+			}
+			if n := s.MaxOffset("New", 0); n != 0 {
+				t.Errorf("a topic without copies shows %d messages", n)
+			}
+			for off, want := range map[int64]GetStatus{3: OffsetOverflowOne, 5: OffsetOverflowOne, 6: OffsetOverflowBadly} {
+				if res := s.Get(GetRequest{Topic: "T", Offset: off, MaxMsgs: 1}); res.Status != want {
+					t.Errorf("a read at %d: %v, want %v", off, res.Status, want)
+				}
+			}
+			if res, err := s.Query(t.Context(), QueryRequest{Topic: "T", Key: "held", End: 1 << 60}); err != nil || len(res.Parts) != 0 {
+				t.Errorf("a query finds %d messages without copies, %v", len(res.Parts), err)
+			}
+			if p := mustPut(t, s, newRecord("T", 0, "next", "")); p.QueueOffset != 5 {
+				t.Errorf("the next message has the queue offset %d, want 5", p.QueueOffset)
+			}
+			s.Confirm(s.LogEnd())
+			catchUp(t, s)
+			recs := readAll(t, s, "T", 0, nil)
+			if len(recs) != 6 {
+				t.Fatalf("%d messages once all has copies, want 6", len(recs))
+			}
+			for i, v := range recs {
+				if v.QueueOffset() != int64(i) {
+					t.Errorf("message %d has the queue offset %d", i, v.QueueOffset())
+				}
+			}
+			if n := s.MaxOffset("New", 0); n != 1 {
+				t.Errorf("the new topic has %d messages, want 1", n)
+			}
+			mustClose(t, s)
+			if s = reopen(); s.MaxOffset("T", 0) != 6 || s.LogShown() != s.LogEnd() {
+				t.Errorf("after a stop with all shown: max offset %d, shown %d of %d", s.MaxOffset("T", 0), s.LogShown(), s.LogEnd())
+			}
+		})
+	}
+}
