@@ -110,20 +110,25 @@ func commonSize(files []fileOnDisk, configured, unit int64) int64 {
 func (q *Queue) findEnd() error {
 	fileBytes := q.mu.fileBytes
 	end := q.mu.starts[0] / UnitSize
-	for i := len(q.mu.starts) - 1; i >= 0; i-- {
+	chunk := make([]byte, chunkUnits*UnitSize)
+	var n int64
+	for i := len(q.mu.starts) - 1; i >= 0 && n == 0; i-- {
 		start := q.mu.starts[i]
-		n, err := q.validUnits(start, fileBytes/UnitSize)
-		if err != nil {
+		var err error
+		if n, err = q.validUnits(start, fileBytes/UnitSize, chunk); err != nil {
 			return err
 		}
 		if n > 0 {
 			end = start/UnitSize + n
-			break
 		}
 	}
 	q.min.Store(q.mu.starts[0] / UnitSize)
 	q.mu.written = end
 	q.max.Store(end)
+	if len(q.mu.starts) == 1 && n < chunkUnits { // one read was enough: most queues, where there are many
+		q.mu.lastEnd, q.mu.firstPhys = endsOf(chunk[:n*UnitSize])
+		return nil
+	}
 	last, err := q.endBefore(end)
 	q.mu.lastEnd, q.mu.firstPhys = last, -1
 	if err == nil && end > q.min.Load() {
@@ -135,10 +140,27 @@ func (q *Queue) findEnd() error {
 	return err
 }
 
+// endsOf returns the end of the last record that units point to, 0 for none, and where that of the first unit begins, -1
+// for none.
+func endsOf(units []byte) (last, first int64) {
+	first = -1
+	for i := 0; i < len(units); i += UnitSize {
+		u := DecodeUnit(units[i:])
+		if u.IsFiller() {
+			continue
+		}
+		if last = u.End(); i == 0 {
+			first = u.Phys
+		}
+	}
+	return last, first
+}
+
 // validUnits counts the units at the start of a file that were written: the first chunk by looking, the rest by halving.
-func (q *Queue) validUnits(start, units int64) (int64, error) {
+// The chunk is left in b, which holds chunkUnits, when the answer is less than that.
+func (q *Queue) validUnits(start, units int64, b []byte) (int64, error) {
 	n := min(units, chunkUnits)
-	b := make([]byte, n*UnitSize)
+	b = b[:n*UnitSize]
 	if err := q.pread(b, start, 0); err != nil {
 		return 0, err
 	}
