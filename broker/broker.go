@@ -76,6 +76,7 @@ type Broker struct {
 	delays         *delayService
 	ha             replication
 	peers          *peers
+	forwards       *forwarder
 	slave          *slave // nil: a master
 	role           role
 	fence          fence
@@ -188,7 +189,7 @@ func New(cfg Config) (*Broker, error) {
 	b.delays = newDelayService(b, delayConfig{
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
 	})
-	b.peers = newPeers(b)
+	b.peers, b.forwards = newPeers(b), newForwarder(b)
 	b.topics.saver.asked = func() { b.peers.changed(partTopics) }
 	b.groups.saver.asked = func() { b.peers.changed(partGroups) }
 	b.modes.saver.asked = func() { b.peers.changed(partModes) }
@@ -357,6 +358,7 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 	}
 	wg.Go(func() { b.watchRivals(ctx) })
 	wg.Go(func() { b.peers.run(ctx) })
+	wg.Go(func() { b.forwards.run(ctx) })
 	wg.Go(func() { b.delays.Run(ctx) })
 	wg.Go(func() { b.pops.Run(ctx) })
 	wg.Go(func() { b.transactions.Run(ctx) })

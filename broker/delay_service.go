@@ -76,7 +76,7 @@ type delayConfig struct {
 
 func newDelayService(b *Broker, c delayConfig) *delayService {
 	s := &delayService{
-		put: b.putOwnBatch, delivered: b.countDelivered, now: b.now, began: time.Now(),
+		put: b.putOrForward, delivered: b.countDelivered, now: b.now, began: time.Now(),
 		quiet: b.quiet, log: b.log, wake: make(chan struct{}, 1),
 	}
 	s.progress = delayProgress{

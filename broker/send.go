@@ -30,12 +30,16 @@ type sendItem struct {
 	key   []byte // the unique key that the answer carries
 	msgs  int64
 	kind  messageKind
+	// waited: the broker that the message is handed on to has been looked for.
+	waited bool
 }
 
 // sendBatch is the puts of one call of the handler.
 type sendBatch struct {
 	puts []*store.Put
 	lone [1]*server.Request // the list of a request that is served for itself
+	// waited: as of the items.
+	waited bool
 }
 
 var (
@@ -56,7 +60,7 @@ func (b *Broker) newSendItem(r *server.Request) *sendItem {
 func (it *sendItem) free() {
 	it.put = store.Put{Done: it.put.Done}
 	it.b, it.req, it.topic, it.key = nil, nil, nil, nil
-	it.head, it.msgs, it.queue, it.kind = remoting.SendMessageView{}, 0, 0, kindNormal
+	it.head, it.msgs, it.queue, it.kind, it.waited = remoting.SendMessageView{}, 0, 0, kindNormal, false
 	if cap(it.props) > 40<<10 {
 		it.props = nil
 	}
@@ -77,6 +81,7 @@ func (b *Broker) send(batch *sendBatch, rs []*server.Request) {
 	now := b.now()
 	for _, r := range rs {
 		it := b.newSendItem(r)
+		it.waited = batch.waited
 		if b.prepareSend(it, now) {
 			batch.puts = append(batch.puts, &it.put)
 		}
@@ -132,6 +137,9 @@ func (b *Broker) prepareSend(it *sendItem, now time.Time) bool {
 		})
 		return false
 	}
+	if it.topic.forward != nil && b.forwardSend(it) {
+		return false
+	}
 	var e *refusedError
 	if it.head.Batch {
 		e = b.fillBatch(it)
@@ -158,7 +166,7 @@ func (b *Broker) sendTopic(it *sendItem) *refusedError {
 	if message.IsUnsendableTopic(tp.TopicName) {
 		return refuse(remoting.RespNoPermission, "Sending message to topic[%s] is forbidden.", tp.TopicName)
 	}
-	if !writable(int32(b.cfg().BrokerPermission)) && tp.Order {
+	if !writable(int32(b.cfg().BrokerPermission)) && tp.Order && tp.forward == nil {
 		return refuse(remoting.RespNoPermission, "the broker[%s] sending message is forbidden", b.at().IP)
 	}
 	it.topic = tp

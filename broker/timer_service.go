@@ -72,7 +72,7 @@ type timerSource struct {
 
 func newTimerService(b *Broker) *timerService {
 	return &timerService{
-		put: b.putOwnBatch, delivered: b.countPut, name: b.topicName, topicOf: b.topicOfHash, now: b.now,
+		put: b.putOrForward, delivered: b.countPut, name: b.topicName, topicOf: b.topicOfHash, now: b.now,
 		conf: func() *Timers { return &b.cfg().Timers }, quiet: b.quiet, log: b.log,
 		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
 	}

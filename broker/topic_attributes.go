@@ -19,6 +19,8 @@ type attribute struct {
 	served      []string
 	onlyDefault string
 	min, max    int64 // of a number
+	// form checks what is neither a number nor one of some values.
+	form func(value string) error
 }
 
 // topicAttributes are Apache's topic attributes and what is honoured of them.
@@ -28,6 +30,10 @@ var topicAttributes = map[string]attribute{
 	"queue.type":            {values: []string{"SimpleCQ", "BatchCQ", "RocksDBCQ"}, served: []string{"SimpleCQ", "BatchCQ"}},
 	"reserve.time":          {changeable: true, onlyDefault: "-1", min: -1, max: 1<<63 - 1},
 	"lite.topic.expiration": {changeable: true, onlyDefault: "-1", min: -1, max: 1<<63 - 1},
+	attrForward: {changeable: true, form: func(value string) error {
+		_, err := parseForward(value)
+		return err
+	}},
 }
 
 // groupAttributes are the same of subscription groups. Those of lite topics are
@@ -121,6 +127,12 @@ func alterAttributes(known map[string]attribute, create bool, current, changes m
 }
 
 func (a attribute) check(key, value string, mixed bool) error {
+	if a.form != nil {
+		if err := a.form(value); err != nil {
+			return badAttribute("value of %s: %v", key, err)
+		}
+		return nil
+	}
 	if a.values == nil {
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || n < a.min || n > a.max {

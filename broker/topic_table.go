@@ -28,6 +28,7 @@ type topic struct {
 	saved          atomic.Bool // topics.json on disk holds it
 	puts, putBytes *stats.Counter
 	in             *topicMeter // what came, by kind; nil where it is not told apart
+	forward        *forwarding // where sends to sealed queues go; nil for none
 }
 
 // topicTable is all topics of the broker. Safe to share.
@@ -144,6 +145,7 @@ func (t *topicTable) newTopic(c remoting.TopicConfig) *topic {
 		puts:        t.stats.Counter(stats.TopicPutNums, c.TopicName),
 		putBytes:    t.stats.Counter(stats.TopicPutSize, c.TopicName),
 		in:          &topicMeter{},
+		forward:     forwardOf(&c),
 	}
 }
 

@@ -36,7 +36,7 @@ func (b *Broker) handleEnd(rs []*server.Request) {
 		}
 	}
 	if len(puts) > 0 {
-		b.putOwnBatch(puts)
+		b.putOrForward(puts)
 	}
 }
 
