@@ -79,13 +79,7 @@ func (c *Client) moveTopicTo(ctx context.Context, b Broker, cmd *move.Command) e
 	if err := c.endsAt(ctx, b, cmd); err != nil {
 		return err
 	}
-	attributes := map[string]string{}
-	if now == nil {
-		for k, v := range cmd.To.Attributes {
-			attributes["+"+k] = v
-		}
-	}
-	req := createRequest(attributes, &TopicBroker{
+	req := createRequest(attributeChanges(now, cmd.To), &TopicBroker{
 		ReadQueues: int(cmd.To.Read), WriteQueues: int(cmd.To.Write), Perm: int(cmd.To.Perm), SysFlag: int(cmd.To.SysFlag), Order: cmd.To.Order,
 	}, cmd.Topic)
 	if _, err := c.ask(ctx, b.Addr, req); err != nil {
@@ -98,6 +92,26 @@ func (c *Client) moveTopicTo(ctx context.Context, b Broker, cmd *move.Command) e
 		return fmt.Errorf("read back %s", now)
 	}
 	return nil
+}
+
+// attributeChanges are the changes that make the attributes of a topic, which may not be there yet, those of another.
+func attributeChanges(now, to *move.Topic) map[string]string {
+	out := map[string]string{}
+	var have map[string]string
+	if now != nil {
+		have = now.Attributes
+	}
+	for k, v := range to.Attributes {
+		if old, ok := have[k]; !ok || old != v {
+			out["+"+k] = v
+		}
+	}
+	for k := range have {
+		if _, ok := to.Attributes[k]; !ok {
+			out["-"+k] = ""
+		}
+	}
+	return out
 }
 
 // endsAt refuses a command where a queue does not end where the plan says.

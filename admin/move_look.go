@@ -113,6 +113,7 @@ func (l *looker) broker(ctx context.Context, b Broker) error {
 		if ratio, err := strconv.ParseFloat(info["commitLogDiskRatio"], 64); err == nil {
 			v.Disk = ratio
 		}
+		v.Forwards = info["mqxForward"] == message.TrueValue
 	}
 	if err := l.modes(ctx, b, &v); err != nil {
 		return err
@@ -173,10 +174,13 @@ func (l *looker) replicas(ctx context.Context, b Broker, v *move.BrokerView) err
 	if err != nil {
 		return err
 	}
-	v.Replicas = len(ha.ConnectionInfo)
+	v.Replicas, v.LogEnd = len(ha.ConnectionInfo), ha.MasterCommitLogMaxOffset
 	for _, r := range ha.ConnectionInfo {
-		if r.InSync {
-			v.InSync++
+		if !r.InSync {
+			continue
+		}
+		if v.InSync++; v.InSync == 1 || r.SlaveAckOffset < v.Copied {
+			v.Copied = r.SlaveAckOffset
 		}
 	}
 	return nil

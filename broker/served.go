@@ -128,7 +128,7 @@ var services = []service{
 
 const (
 	noteSend  = "lite messages (__LITE_TOPIC) are refused (INVALID_PARAMETER)"
-	noteTopic = "attributes that are not honoured are refused: cleanup.policy=COMPACTION, queue.type=RocksDBCQ, message.type=LITE, reserve.time, lite.topic.expiration"
+	noteTopic = "attributes that are not honoured are refused: cleanup.policy=COMPACTION, queue.type=RocksDBCQ, message.type=LITE, reserve.time, lite.topic.expiration; mqx.forward, of mqx only, seals queues (docs/moves.md)"
 	noteGroup = "attributes that are not honoured (lite.*) are refused"
 )
 

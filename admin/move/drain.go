@@ -18,7 +18,7 @@ func (d *Decision) afterSeal(ob *Observation, now time.Time) Decision {
 			for i := range st.Parts {
 				st.Parts[i].SealedMax = nil
 			}
-			d.Note = late
+			d.Note, st.LogEnds = late, nil
 			return d.enter(Sealed, now)
 		}
 	}
@@ -85,6 +85,7 @@ func (d *Decision) quiet(ob *Observation, now time.Time) Decision {
 		return ""
 	})
 	if !d.agree(now, differs, st.seen()) {
+		st.LogEnds = nil
 		return *d
 	}
 	for i := range st.Parts {
@@ -94,12 +95,38 @@ func (d *Decision) quiet(ob *Observation, now time.Time) Decision {
 		}
 	}
 	if len(d.Waiting) > 0 {
+		st.LogEnds = nil
 		return *d
 	}
+	d.Waiting = st.uncopied(ob)
+	if len(d.Waiting) > 0 {
+		return *d
+	}
+	st.LogEnds = nil
 	for i := range st.Parts {
 		st.Parts[i].SealedMax = slices.Clone(st.Parts[i].Last)
 	}
 	return d.enter(Draining, now)
+}
+
+// uncopied is what replicas in sync still lack of the logs of sources: an end of a queue that another master would not have is none.
+func (s *State) uncopied(ob *Observation) (out []string) {
+	for _, b := range s.Sources() {
+		v := ob.Brokers[b]
+		if v.InSync == 0 {
+			continue
+		}
+		if _, noted := s.LogEnds[b]; !noted {
+			if s.LogEnds == nil {
+				s.LogEnds = map[string]int64{}
+			}
+			s.LogEnds[b] = v.LogEnd
+		}
+		if left := s.LogEnds[b] - v.Copied; left > 0 {
+			out = append(out, fmt.Sprintf("the replicas of broker %s to have the end of its log: %d bytes more", b, left))
+		}
+	}
+	return out
 }
 
 // Gate is something that a plan waits for.

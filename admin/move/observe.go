@@ -21,8 +21,12 @@ type BrokerView struct {
 	// Replicas is the number of replicas it has, InSync how many of them are in sync.
 	Replicas, InSync int
 	// Disk is the used share of the disk of its log, 0 to 1; negative where it does not say.
-	Disk   float64
-	Topics map[string]TopicView
+	Disk float64
+	// Forwards: it hands on what is sent to sealed queues (AttrForward). Looked at before CHECKED.
+	Forwards bool
+	// LogEnd is the end of its log, Copied how much of it every replica in sync has. 0 without a replica.
+	LogEnd, Copied int64
+	Topics         map[string]TopicView
 	// Groups are the groups that it has a configuration of.
 	Groups map[string]bool
 	// Modes are how groups get the messages of a topic, by topic and group, as the broker was told. They

@@ -95,6 +95,7 @@ func buildPart(a *Ask, topic, source string, ob *Observation) (*Part, error) {
 	case Resize:
 		return p, p.resize(a, ob)
 	case Drain:
+		p.seal(ob, toOthers(ob, topic, a.Sources))
 		p.Final = &p.Sealed
 		if err := p.remaps(a, "a queue less"); err != nil {
 			return nil, err
@@ -108,6 +109,7 @@ func buildPart(a *Ask, topic, source string, ob *Observation) (*Part, error) {
 				return nil, err
 			}
 			p.reorder(ob, "")
+			p.seal(ob, toOthers(ob, topic, []string{source}))
 			return p, nil
 		}
 	}
@@ -133,14 +135,15 @@ func (p *Part) aim(a *Ask, ob *Observation) error {
 	}
 	for _, broker := range a.Targets {
 		was := ob.config(broker, p.Topic)
-		to := p.Was.with(PermRead | PermWrite)
+		to := p.Was.unsealed().with(PermRead | PermWrite)
 		to.Read, to.Write = queues, queues
 		if was != nil {
-			*to = *was
+			*to = *was.unsealed()
 			to.Read, to.Write, to.Perm = max(was.Read, queues), max(was.Write, queues), was.Perm|PermRead|PermWrite
 		}
 		p.Targets = append(p.Targets, Target{Broker: broker, Was: was, To: to})
 	}
+	p.seal(ob, p.toTargets())
 	if !p.Ordered {
 		return nil
 	}
@@ -191,6 +194,7 @@ func (p *Part) resize(a *Ask, ob *Observation) error {
 	}
 	p.From = n
 	final := p.Sealed
+	p.seal(ob, []string{fmt.Sprintf("%s:%d", p.Source, n)})
 	final.Read, final.Write = n, n
 	p.Final = &final
 	p.reorder(ob, p.Source+":"+strconv.Itoa(int(n)))

@@ -99,10 +99,12 @@ func checkEnds(t *testing.T, s scenario, ends map[Phase]int) {
 func newWorld(s scenario, seed uint64) *world {
 	w := &world{
 		rnd: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), brokers: map[string]*simBroker{},
-		seen: map[string]map[string]map[int]bool{}, sent: map[string]int{}, ordered: s.ordered, broadcasts: s.broadcast, late: !s.ordered && seed%5 == 0,
+		seen: map[string]map[string]map[int]bool{}, sent: map[string]int{}, ordered: s.ordered, broadcasts: s.broadcast,
 	}
+	mqx := seed%3 > 0 // what is sent to a sealed queue is handed on: then late producers keep their order, too
+	w.late = (!s.ordered || mqx) && seed%5 == 0
 	for _, name := range []string{"a", "b", "d", "e"} {
-		w.brokers[name] = &simBroker{name: name, perm: 6, topics: map[string]*simTopic{}, groups: map[string]bool{}, offsets: map[string][]int64{}, version: 1, retry: map[string][]simMessage{}, modes: map[string]bool{}}
+		w.brokers[name] = &simBroker{name: name, perm: 6, mqx: mqx, topics: map[string]*simTopic{}, groups: map[string]bool{}, offsets: map[string][]int64{}, version: 1, retry: map[string][]simMessage{}, modes: map[string]bool{}}
 	}
 	on := []string{"a"}
 	if s.kind == Drain || s.kind == Rebalance || seed%2 == 0 {
@@ -120,6 +122,7 @@ func newWorld(s scenario, seed uint64) *world {
 	for i := range 4 {
 		p := &simProducer{key: fmt.Sprint("key", i), server: w.rnd.IntN(len(w.servers)), poll: time.Duration(2000+w.rnd.IntN(3000)) * time.Millisecond}
 		if w.late && i == 0 {
+			p.idles = true
 			p.poll = time.Duration(8+w.rnd.IntN(25)) * time.Second
 		}
 		w.senders = append(w.senders, p)

@@ -97,6 +97,9 @@ func (t *Topic) String() string {
 		perm = "-"
 	}
 	s := fmt.Sprintf("%d/%d %s", t.Read, t.Write, perm)
+	if _, to, ok := strings.Cut(t.Attributes[AttrForward], "|"); ok {
+		s += " (sends go to " + to + ")"
+	}
 	if t.Order {
 		s += " ordered"
 	}
@@ -235,6 +238,9 @@ type State struct {
 	BrokerSealed int32 `json:"brokerSealed,omitempty"`
 	// Replicated are the brokers of the plan that had a replica in sync when it was checked.
 	Replicated []string `json:"replicated,omitempty"`
+	// LogEnds are the ends of the logs of sources with replicas when nothing was written to sealed queues any more: what lies
+	// before them must have been copied before the plan goes on.
+	LogEnds map[string]int64 `json:"logEnds,omitempty"`
 	// Agreed is when the name servers began to say what the phase waits for; zero while they do not.
 	Agreed time.Time `json:"agreed,omitzero"`
 	// Rests is the journal offset up to which everything of the plan is part of this state.
@@ -259,6 +265,7 @@ func (s *State) Clone() State {
 		}
 	}
 	out.Replicated = slices.Clone(s.Replicated)
+	out.LogEnds = maps.Clone(s.LogEnds)
 	return out
 }
 

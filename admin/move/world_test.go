@@ -48,6 +48,7 @@ type simTopic struct {
 type simBroker struct {
 	name    string
 	perm    int32
+	mqx     bool // it hands on what is sent to sealed queues
 	topics  map[string]*simTopic
 	groups  map[string]bool
 	offsets map[string][]int64      // by group, of topic T; -1: none
@@ -82,7 +83,9 @@ type simProducer struct {
 	poll   time.Duration
 	at     time.Time // of the next poll
 	queues []simQueue
-	next   int // sequence of its next message
+	next   int       // sequence of its next message
+	idles  bool      // it is silent now and then, for longer than the tool waits
+	silent time.Time // sends nothing until then
 }
 
 type simQueue struct {
@@ -182,10 +185,38 @@ func (w *world) release(b *simBroker) {
 		case h.kind == "retry":
 			b.retry[h.group] = append(b.retry[h.group], h.m)
 		case t != nil && h.queue < len(t.queues):
-			t.queues[h.queue] = append(t.queues[h.queue], h.m)
+			to, q, ok := w.handedOn(b, t, h.queue)
+			if !ok {
+				return false // it is tried again
+			}
+			to.queues[q] = append(to.queues[q], h.m)
 		}
 		return true
 	})
+}
+
+// handedOn is where a message for a queue is stored: elsewhere when the queue is sealed, nowhere while that broker is away.
+func (w *world) handedOn(b *simBroker, t *simTopic, queue int) (*simTopic, int, bool) {
+	from, rest, sealed := strings.Cut(t.config.Attributes[AttrForward], "|")
+	first, _ := strconv.Atoi(from)
+	if !sealed || queue < first {
+		return t, queue, true
+	}
+	var slots []simQueue
+	for part := range strings.SplitSeq(rest, ";") {
+		name, n, _ := strings.Cut(part, ":")
+		count, _ := strconv.Atoi(n)
+		for q := range count {
+			slots = append(slots, simQueue{name, q})
+		}
+	}
+	to := slots[(queue-first)%len(slots)]
+	d := w.brokers[to.broker]
+	dt := d.topics[simTopicName]
+	if !d.up(w) || dt == nil || to.id >= len(dt.queues) || d != b && dt.config.Attributes[AttrForward] != "" {
+		return nil, 0, false
+	}
+	return dt, to.id, true
 }
 
 // writable is what a producer makes of a route.
@@ -212,6 +243,13 @@ func (ns *simNameServer) writable() (out []simQueue) {
 }
 
 func (w *world) produce(p *simProducer) {
+	switch {
+	case w.now.Before(p.silent): // and does not ask either
+		return
+	case p.idles && w.rnd.IntN(60) == 0:
+		p.silent = w.now.Add(time.Duration(5+w.rnd.IntN(40)) * time.Second)
+		p.at = p.silent.Add(time.Duration(w.rnd.IntN(4)) * time.Second) // as a process that was stopped, with an old route
+	}
 	if !w.now.Before(p.at) {
 		p.queues = w.servers[p.server].writable()
 		p.at = w.now.Add(p.poll)
@@ -230,15 +268,21 @@ func (w *world) produce(p *simProducer) {
 	b := w.brokers[q.broker]
 	t := b.topics[simTopicName]
 	// A broker looks at its own permission only for ordered topics, at the topic's never.
-	if !b.up(w) || t == nil || q.id >= int(max(t.config.Read, t.config.Write)) || w.ordered && b.perm&PermWrite == 0 {
+	hands := t != nil && t.config.Attributes[AttrForward] != ""
+	if !b.up(w) || t == nil || q.id >= int(max(t.config.Read, t.config.Write)) || w.ordered && b.perm&PermWrite == 0 && !hands {
 		p.at = w.now // an error makes a client ask again
+		return
+	}
+	to, id, ok := w.handedOn(b, t, q.id)
+	if !ok {
+		p.at = w.now
 		return
 	}
 	m := simMessage{p.key, p.next}
 	if kinds := []string{"delayed", "timer", "half"}; !w.ordered && !w.broadcasts && w.rnd.IntN(25) == 0 {
 		b.held = append(b.held, simHeld{kind: kinds[w.rnd.IntN(3)], queue: q.id, due: w.now.Add(time.Duration(1+w.rnd.IntN(30)) * time.Second), m: m})
 	} else {
-		t.queues[q.id] = append(t.queues[q.id], m)
+		to.queues[id] = append(to.queues[id], m)
 	}
 	p.next++
 	w.sent[p.key] = p.next
@@ -507,7 +551,7 @@ func (w *world) onTheWay(g *simGroup, b *simBroker, given map[string]int32, v *G
 }
 
 func (b *simBroker) view() BrokerView {
-	v := BrokerView{Perm: b.perm, Topics: map[string]TopicView{}, Groups: maps.Clone(b.groups), Disk: -1}
+	v := BrokerView{Perm: b.perm, Forwards: b.mqx, Topics: map[string]TopicView{}, Groups: maps.Clone(b.groups), Disk: -1}
 	for name, t := range b.topics {
 		tv := TopicView{Config: t.config}
 		for q := range max(t.config.Read, t.config.Write) { // those that were taken away nobody tells of
