@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,7 @@ type moveCase struct {
 	apache bool           // the source is Apache's broker
 	goes   bool           // the clients are Go's, which ask for routes every 30 s
 	short  bool           // also without MQX_E2E_ALL=1
+	stale  bool           // the producer never asks for a route again; the source is kept
 	// kills are the phases at which something is killed, and what: source, target, tool.
 	kills []moveKill
 }
@@ -60,6 +62,8 @@ func TestMigrate(t *testing.T) {
 		{name: "apache pop", push: map[string]any{"serverRebalance": true, "popInvisible": 10000}, pop: true, apache: true},
 		{name: "apache broadcast", push: last, apache: true},
 		{name: "go", goes: true},
+		{name: "stale", stale: true},
+		{name: "stale orderly", push: orderly, shards: true, stale: true},
 		{name: "killed", kills: everyKill},
 		{name: "killed orderly", push: orderly, shards: true, kills: everyKill},
 		{name: "killed apache", apache: true, kills: everyKill},
@@ -94,7 +98,7 @@ func migrate(t *testing.T, tt moveCase) {
 		r.dieHolding(topic, group)
 	}
 	broadcast := tt.push["broadcast"] == true
-	if broadcast {
+	if broadcast || tt.stale {
 		ask = append(ask, "--yes") // what its clients have read is known to them alone: the source is kept
 	} else {
 		ask = append(ask, "--remove", "--confirm", topic)
@@ -103,13 +107,39 @@ func migrate(t *testing.T, tt moveCase) {
 		r.late(topic, "e2e_move_late")
 	}
 	r.carryOut(ask, []string{"admin", "queue", "migrate", "resume", topic, "--yes"}, tt.kills)
+	if tt.stale {
+		r.forwarded(topic)
+	}
 	load.check()
 	if n := load.twice(); n > 0 && len(tt.kills) == 0 && !tt.pop {
 		t.Errorf("%d messages came twice", n)
 	}
 	config := r.mqx("admin", "topic", "get", topic, "--show", "config", "-o", "csv")
-	if !strings.Contains(config, "broker-d") || strings.Contains(config, "broker-a") != broadcast {
+	if !strings.Contains(config, "broker-d") || strings.Contains(config, "broker-a") != (broadcast || tt.stale) {
 		t.Errorf("the topic is now on:\n%s", config)
+	}
+}
+
+// forwarded: the producer still sends to the source, where nothing is stored any more.
+func (r *moveRig) forwarded(topic string) {
+	r.t.Helper()
+	ends := func(broker string) (n int64) {
+		for line := range strings.Lines(r.mqx("admin", "topic", "get", topic, "--show", "queues", "-b", broker, "-o", "template={{.maxOffset}}")) {
+			at, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+			if err != nil {
+				r.t.Fatalf("ends of the queues on %s: %v", broker, err)
+			}
+			n += at
+		}
+		return n
+	}
+	source, target := ends("broker-a"), ends("broker-d")
+	waitFor(r.t, 60*time.Second, "new messages on the target", func() (bool, string) {
+		n := ends("broker-d")
+		return n > target+50, fmt.Sprint(n)
+	})
+	if n := ends("broker-a"); n != source || n == 0 {
+		r.t.Errorf("the source ended at %d and ends at %d", source, n)
 	}
 }
 
@@ -312,13 +342,18 @@ func (r *moveRig) clients(tt moveCase, topic, group string) *moveLoad {
 		java := startDriver(t, "-Xmx768m", "-Ddriver.poll=1000", "-Drocketmq.client.rebalance.waitInterval=1000")
 		java.cleanup(t)
 		l.received = pushOf(t, java, cluster{namesrv: r.namesrv}, topic, group, tt.push)
+		sender := java
+		if tt.stale {
+			sender = startDriver(t, "-Xmx256m", "-Ddriver.poll=3600000")
+			sender.cleanup(t)
+		}
 		send = func(key, body string) error {
 			args := map[string]any{"namesrv": r.namesrv, "topic": topic, "mode": "sync"}
 			if tt.shards {
 				args["mode"], args["shard"] = "shard", key
 			}
 			args["messages"] = []outgoing{{Body: base64.StdEncoding.EncodeToString([]byte(body))}}
-			return java.try("send", args, nil)
+			return sender.try("send", args, nil)
 		}
 	}
 	if tt.push["from"] == "CONSUME_FROM_LAST_OFFSET" {
