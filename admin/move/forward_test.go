@@ -1,0 +1,119 @@
+package move
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// sealWorld has T with 4 queues on a and b, and nothing on d.
+func sealWorld(forwards bool) *Observation {
+	cfg := Topic{Read: 4, Write: 4, Perm: 6}
+	view := TopicView{Config: cfg, Queues: make([]Range, 4)}
+	return &Observation{
+		Brokers: map[string]BrokerView{
+			"a": {Perm: 6, Forwards: forwards, Topics: map[string]TopicView{"T": view}},
+			"b": {Perm: 6, Forwards: forwards, Topics: map[string]TopicView{"T": view}},
+			"d": {Perm: 6, Forwards: forwards, Topics: map[string]TopicView{}},
+		},
+		NameServers: []NameServerView{{Addr: "ns", HandsOutOrder: true, Routes: map[string]Route{"T": {Queues: map[string]Topic{"a": cfg, "b": cfg}}}}},
+	}
+}
+
+// Where what is sent to a sealed queue goes.
+func TestSealForwards(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		ask  Ask
+		want string
+	}{
+		{"to the target", Ask{Kind: Migrate, Targets: []string{"d"}}, "0|d:4"},
+		{"shared among targets", Ask{Kind: Migrate, Targets: []string{"d", "b"}}, "0|d:2;b:4"},
+		{"one for one", Ask{Kind: Migrate, Targets: []string{"d"}, Ordered: true}, "0|d:4"},
+		{"to the brokers that have it", Ask{Kind: Drain}, "0|b:4"},
+		{"to those that stay", Ask{Kind: Retire}, "0|b:4"},
+		{"to the queues that stay", Ask{Kind: Resize, Queues: 3}, "3|a:3"},
+		{"nothing is sealed", Ask{Kind: Resize, Queues: 8}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.ask.ID, tt.ask.Topic, tt.ask.Sources = "p", "T", []string{"a"}
+			for _, forwards := range []bool{true, false} {
+				st, err := Build(&tt.ask, sealWorld(forwards), time.Unix(1, 0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := &st.Parts[0]
+				want := tt.want
+				if !forwards {
+					want = ""
+				}
+				if got := p.Sealed.Attributes[AttrForward]; got != want || p.Forwards() != (want != "") {
+					t.Errorf("forwards %v: %q, not %q", forwards, got, want)
+				}
+				for _, c := range []*Topic{&p.Was, &p.Grown} {
+					if c.Attributes[AttrForward] != "" {
+						t.Errorf("%s before the seal", c)
+					}
+				}
+				if tt.ask.Kind == Resize && p.Final.Attributes[AttrForward] != "" {
+					t.Errorf("%s at the end", p.Final)
+				}
+			}
+		})
+	}
+}
+
+// A broker that was drained once and gets the topic back hands nothing on any more.
+func TestUnsealedTarget(t *testing.T) {
+	t.Parallel()
+	ob := sealWorld(true)
+	v := ob.Brokers["b"].Topics["T"]
+	v.Config.Perm, v.Config.Attributes = 4, map[string]string{AttrForward: "0|a:4", "message.type": "NORMAL"}
+	ob.Brokers["b"].Topics["T"] = v
+	st, err := Build(&Ask{ID: "p", Kind: Migrate, Topic: "T", Sources: []string{"a"}, Targets: []string{"b"}}, ob, time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := st.Parts[0].Targets[0].To
+	if to.Perm != 6 || to.Attributes[AttrForward] != "" || to.Attributes["message.type"] != "NORMAL" {
+		t.Errorf("the target becomes %s with %v", to, to.Attributes)
+	}
+}
+
+// The ends of sealed queues count when the replicas in sync have the log up to there.
+func TestSealWaitsForReplicas(t *testing.T) {
+	t.Parallel()
+	ob := sealWorld(false)
+	st, err := Build(&Ask{ID: "p", Kind: Migrate, Topic: "T", Sources: []string{"a"}, Targets: []string{"d"}, Policy: Policy{RouteInterval: time.Second}}, ob, time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &st.Parts[0]
+	st.Phase, p.Last = Sealed, make([]int64, 4)
+	now := time.Unix(1000, 0)
+	p.FlatSince, st.Agreed, st.Since = now.Add(-time.Hour), now.Add(-time.Hour), now.Add(-time.Hour)
+	sealed := ob.Brokers["a"].Topics["T"]
+	sealed.Config = p.Sealed
+	ob.Brokers["a"].Topics["T"] = sealed
+	ob.Brokers["d"].Topics["T"] = TopicView{Config: *p.Targets[0].To, Queues: make([]Range, 4)}
+	ob.NameServers[0].Routes["T"].Queues["a"] = p.Sealed
+	copied := func(end, n int64) Decision {
+		a := ob.Brokers["a"]
+		a.Replicas, a.InSync, a.LogEnd, a.Copied = 1, 1, end, n
+		ob.Brokers["a"] = a
+		d := Next(st, ob, now)
+		*st = d.Next
+		return d
+	}
+	if d := copied(500, 400); st.Phase != Sealed || !strings.Contains(strings.Join(d.Waiting, " "), "100 bytes more") {
+		t.Errorf("%s: %v", st.Phase, d.Waiting)
+	}
+	if d := copied(900, 450); st.Phase != Sealed || !strings.Contains(strings.Join(d.Waiting, " "), "50 bytes more") {
+		t.Errorf("%s: %v", st.Phase, d.Waiting) // the log goes on for other topics
+	}
+	if d := copied(900, 500); st.Phase != Draining || st.LogEnds != nil {
+		t.Errorf("%s: %v", st.Phase, d.Waiting)
+	}
+}
