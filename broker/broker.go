@@ -31,6 +31,7 @@ import (
 	"mqx/remoting/client"
 	"mqx/remoting/server"
 	"mqx/store"
+	"mqx/store/ha"
 )
 
 // Broker is one broker. New builds it, Run serves until its context ends; a
@@ -78,7 +79,7 @@ type Broker struct {
 	peers          *peers
 	forwards       *forwarder
 	slave          *slave // nil: a master
-	role           role
+	role           ha.RoleFile
 	fence          fence
 	commits        ownCommits
 	reopening      chan string   // why Run is to end with a ReopenError

@@ -48,7 +48,7 @@ func (b *Broker) openReplication(st *store.Store) error {
 		return err
 	}
 	b.ha.master = ha.NewMaster(mc)
-	b.ha.master.SetRules(mc.Rules, b.role.epoch())
+	b.ha.master.SetRules(mc.Rules, b.role.Epoch())
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (r *replication) follow(cfg *Config) {
 	}
 	rules := cfg.rules()
 	was := r.master.Status()
-	r.master.SetRules(rules, r.b.role.epoch())
+	r.master.SetRules(rules, r.b.role.Epoch())
 	if was.Rules.Level == rules.Level && was.Rules.Copies == rules.Copies {
 		return
 	}

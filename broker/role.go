@@ -1,153 +1,35 @@
 package broker
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"sync"
 
 	"mqx/internal/props"
-	"mqx/internal/vfs"
-	"mqx/remoting"
 	"mqx/store"
+	"mqx/store/ha"
 )
 
-// Bounds of the role.
-const (
-	roleFileName = "role.json"
-	roleFileMost = 1 << 20
-	epochsKept   = 1000 // Apache's replicas take no more of them in one handshake
+const roleFileName = "role.json"
+
+// The state of the role and its rules are the replication's.
+type (
+	roleState   = ha.RoleState
+	roleInstead = ha.RoleInstead
+	rolePending = ha.RolePending
+	roleRival   = ha.RoleRival
 )
-
-// roleState is what a broker has durable about its part in its group (docs/format/ha.md, "The role file").
-type roleState struct {
-	// Epoch is that of the newest promotion in the group that this broker knows, 0 before the first.
-	Epoch int64 `json:"epoch"`
-	// Role and ID count instead of what the configuration says, as long as that says Instead.
-	Role    string       `json:"role,omitempty"`
-	ID      int64        `json:"brokerId,omitempty"`
-	Instead *roleInstead `json:"instead,omitempty"`
-	// Pending is what is to be done with the log before the next start serves.
-	Pending *rolePending `json:"pending,omitempty"`
-	// Fenced is the master that has taken this one's place.
-	Fenced *roleRival         `json:"fenced,omitempty"`
-	Epochs []remoting.HAEpoch `json:"epochs,omitempty"` // of its log, oldest first
-}
-
-type roleInstead struct {
-	Role string `json:"role"`
-	ID   int64  `json:"brokerId"`
-}
-
-type rolePending struct {
-	To      int64  `json:"to"` // -1: nothing is cut
-	Wipe    bool   `json:"wipe,omitempty"`
-	Discard bool   `json:"discard,omitempty"`
-	Name    string `json:"name"` // of the directory that keeps what goes
-}
-
-type roleRival struct {
-	Epoch int64  `json:"epoch"`
-	Addr  string `json:"addr"`
-}
-
-// text is the reason that clients read.
-func (r *roleRival) text() string {
-	return fmt.Sprintf("this broker was the master, and %s has taken its place (epoch %d); mqx admin ha demote makes it a slave", r.Addr, r.Epoch)
-}
-
-// role keeps the roleState of a broker.
-type role struct {
-	fsys vfs.FS
-	path string
-	mu   struct {
-		sync.Mutex
-		roleState
-	}
-}
-
-// load reads the file. One that cannot be read stops the start: an epoch that is lost would let two masters in.
-func (r *role) load() error {
-	data, err := vfs.ReadFile(r.fsys, r.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		err = parseRole(data, &r.mu.roleState)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot read the role of this broker %q: %w", r.path, err)
-	}
-	return nil
-}
-
-// parseRole reads a role file: the CRC-32 of the JSON behind it, eight hex digits, on a line of its own.
-func parseRole(data []byte, into *roleState) error {
-	head, text, ok := bytes.Cut(data, []byte("\n"))
-	sum, err := strconv.ParseUint(string(head), 16, 32)
-	if !ok || err != nil || len(data) > roleFileMost || crc32.ChecksumIEEE(text) != uint32(sum) {
-		return errors.New("it is damaged (the checksum in its first line is another)")
-	}
-	*into = roleState{}
-	return json.Unmarshal(text, into)
-}
-
-func (s *roleState) encode() ([]byte, error) {
-	text, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return nil, err
-	}
-	return append(fmt.Appendf(nil, "%08x\n", crc32.ChecksumIEEE(text)), text...), nil
-}
-
-// get is a copy of the state.
-func (r *role) get() roleState {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.mu.roleState
-}
-
-// change changes the state durably; what change refuses is not changed.
-func (r *role) change(change func(*roleState) error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next := r.mu.roleState
-	next.Epochs = slices.Clone(next.Epochs)
-	if err := change(&next); err != nil {
-		return err
-	}
-	data, err := next.encode()
-	if err == nil {
-		if err = vfs.MkdirAllDurable(r.fsys, filepath.Dir(r.path)); err == nil {
-			err = vfs.WriteFileDurable(r.fsys, r.path, data)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write the role of this broker: %w", err)
-	}
-	r.mu.roleState = next
-	return nil
-}
-
-func (r *role) epoch() int64 { return r.get().Epoch }
 
 // loadRole reads the role and puts it in force. Nothing is served yet.
 func (b *Broker) loadRole() error {
-	b.role.fsys, b.role.path = b.fsys, filepath.Join(b.cfg().Store.RootDir, "mqx", roleFileName)
-	if err := b.role.load(); err != nil {
+	if err := b.role.Load(b.fsys, filepath.Join(b.cfg().Store.RootDir, "mqx", roleFileName)); err != nil {
 		return err
 	}
-	st := b.role.get()
+	st := b.role.Get()
 	cfg := *b.cfg()
-	if st.Role == "" || st.Instead == nil || *st.Instead != (roleInstead{cfg.BrokerRole, cfg.BrokerID}) || st.Role == cfg.BrokerRole && st.ID == cfg.BrokerID {
+	if st.Role == "" || st.Instead == nil || *st.Instead != (roleInstead{Role: cfg.BrokerRole, ID: cfg.BrokerID}) || st.Role == cfg.BrokerRole && st.ID == cfg.BrokerID {
 		return nil
 	}
 	b.log.Warn("this broker has been given another role than its configuration says", "role", st.Role, "id", st.ID, "configured", cfg.BrokerRole, "configured_id", cfg.BrokerID)
@@ -159,9 +41,9 @@ func (b *Broker) loadRole() error {
 // wipeLog does what is pending before the store is opened. What is pending for the log of a slave, cutLog's part too, is not
 // done to that of a master.
 func (b *Broker) wipeLog(sc store.Config) error {
-	p := b.role.get().Pending
+	p := b.role.Get().Pending
 	if p != nil && !b.cfg().isSlave() {
-		return fmt.Errorf("cannot start as %s: %q says that the log is still to be cut or replaced as that of a slave; start it with brokerRole=SLAVE and promote it then", b.cfg().BrokerRole, b.role.path)
+		return fmt.Errorf("cannot start as %s: %q says that the log is still to be cut or replaced as that of a slave; start it with brokerRole=SLAVE and promote it then", b.cfg().BrokerRole, b.role.Path())
 	}
 	if p == nil || !p.Wipe {
 		return nil
@@ -176,12 +58,12 @@ func (b *Broker) wipeLog(sc store.Config) error {
 			return fmt.Errorf("cannot remove offsets: %w", err)
 		}
 	}
-	return b.role.change(func(s *roleState) error { s.Pending, s.Epochs = nil, nil; return nil })
+	return b.role.Change(func(s *roleState) error { s.Pending, s.Epochs = nil, nil; return nil })
 }
 
 // cutLog does what is pending once the store and the offsets are there. Both are durable before anything else happens.
 func (b *Broker) cutLog() error {
-	p := b.role.get().Pending
+	p := b.role.Get().Pending
 	if p == nil {
 		return nil
 	}
@@ -195,13 +77,7 @@ func (b *Broker) cutLog() error {
 	if err := b.offsets.Save(); err != nil {
 		return err
 	}
-	return b.role.change(func(s *roleState) error {
-		if p.To >= 0 {
-			s.Epochs = cutEpochs(s.Epochs, p.To)
-		}
-		s.Pending = nil
-		return nil
-	})
+	return b.role.Change(func(s *roleState) error { s.Cut(); return nil })
 }
 
 // takeRole gives the broker another role with its next start, which this one then asks for.
@@ -209,9 +85,9 @@ func (b *Broker) takeRole(name string, id int64, change func(*roleState) error) 
 	b.configMu.Lock()
 	defer b.configMu.Unlock()
 	loaded := *b.configMu.saved
-	was := roleInstead{loaded.BrokerRole, loaded.BrokerID}
+	was := roleInstead{Role: loaded.BrokerRole, ID: loaded.BrokerID}
 	set := func(instead roleInstead, change func(*roleState) error) error {
-		return b.role.change(func(s *roleState) error {
+		return b.role.Change(func(s *roleState) error {
 			s.Role, s.ID, s.Instead = name, id, &instead
 			return change(s)
 		})
@@ -232,7 +108,7 @@ func (b *Broker) takeRole(name string, id int64, change func(*roleState) error) 
 	}
 	b.configMu.saved = &next
 	// 3. From now on the file alone counts.
-	return where, set(roleInstead{name, id}, func(*roleState) error { return nil })
+	return where, set(roleInstead{Role: name, ID: id}, func(*roleState) error { return nil })
 }
 
 // ReopenError is what Run returns after a stop so that the broker is started anew, with another role.

@@ -139,12 +139,12 @@ func (f *fence) stopTimer() {
 func (b *Broker) giveUp(rival roleRival) {
 	f := &b.fence
 	f.mu.Lock()
-	f.mu.rival, f.mu.text = &rival, rival.text()
+	f.mu.rival, f.mu.text = &rival, rival.Text()
 	f.stopTimer()
 	b.store.Fence(errors.New(f.mu.text))
 	f.mu.Unlock()
-	if err := b.role.change(func(s *roleState) error {
-		s.Fenced, s.Epoch = &rival, max(s.Epoch, rival.Epoch)
+	if err := b.role.Change(func(s *roleState) error {
+		s.GiveUp(rival)
 		return nil
 	}); err != nil {
 		b.log.Error("that this master has been replaced could not be saved", "error", err)
@@ -158,7 +158,7 @@ func (b *Broker) fenceAtStart(ctx context.Context) error {
 	if b.slave != nil {
 		return nil
 	}
-	if was := b.role.get().Fenced; was != nil {
+	if was := b.role.Get().Fenced; was != nil {
 		b.giveUp(*was)
 		return nil
 	}
@@ -204,14 +204,9 @@ func (b *Broker) lookForRival(ctx context.Context) {
 		})
 	}
 	wg.Wait()
-	var worst *roleRival
-	for _, r := range found {
-		if r != nil && (worst == nil || r.Epoch > worst.Epoch) {
-			worst = r
-		}
-	}
-	if worst != nil && worst.Epoch > b.role.epoch() {
-		b.giveUp(*worst)
+	own := b.role.Get()
+	if r := own.Replaced(found); r != nil {
+		b.giveUp(*r)
 	}
 }
 

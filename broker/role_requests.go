@@ -90,7 +90,7 @@ func withArgs[T any](r *server.Request, f func(*T) error) error {
 
 // haState is what the broker says of itself in its group.
 func (b *Broker) haState() (*remoting.HAState, error) {
-	cfg, at, st := b.cfg(), b.at(), b.role.get()
+	cfg, at, st := b.cfg(), b.at(), b.role.Get()
 	kept, err := b.haKept()
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (b *Broker) haState() (*remoting.HAState, error) {
 	s := &remoting.HAState{
 		Cluster: cfg.BrokerClusterName, BrokerName: cfg.BrokerName, BrokerID: cfg.BrokerID, Role: cfg.BrokerRole, Addr: at.Addr(), HAAddr: at.haAddr,
 		Epoch: st.Epoch, LogMin: b.store.LogMin(), LogEnd: b.store.LogEnd(), Flushed: b.store.LogFlushed(), Fenced: b.fence.why(),
-		Epochs: st.Epochs, LastEpoch: lastEpoch(st.Epochs, b.store.LogEnd()), Kept: len(kept),
+		Epochs: haEpochs(st.Epochs), LastEpoch: ha.LastEpoch(st.Epochs, b.store.LogEnd()), Kept: len(kept),
 	}
 	if st.Fenced != nil {
 		s.FencedBy, s.FencedEpoch = st.Fenced.Addr, st.Fenced.Epoch
@@ -113,9 +113,23 @@ func (b *Broker) haState() (*remoting.HAState, error) {
 	return s, nil
 }
 
+func haEpochs(list []ha.RoleEpoch) (out []remoting.HAEpoch) {
+	for _, e := range list {
+		out = append(out, remoting.HAEpoch(e))
+	}
+	return out
+}
+
+func roleEpochs(list []remoting.HAEpoch) (out []ha.RoleEpoch) {
+	for _, e := range list {
+		out = append(out, ha.RoleEpoch(e))
+	}
+	return out
+}
+
 // haInfo is the part of it that GET_BROKER_HA_STATUS tells.
 func (b *Broker) haInfo() *remoting.HAInfo {
-	i := &remoting.HAInfo{Epoch: b.role.epoch(), Fenced: b.fence.why(), FencedEpoch: b.fence.rivalEpoch()}
+	i := &remoting.HAInfo{Epoch: b.role.Epoch(), Fenced: b.fence.why(), FencedEpoch: b.fence.rivalEpoch()}
 	if b.slave != nil {
 		f := b.slave.follower.State()
 		i.Phase = string(f.Phase)
@@ -124,7 +138,7 @@ func (b *Broker) haInfo() *remoting.HAInfo {
 		}
 		return i
 	}
-	i.Epochs, i.Master = b.role.get().Epochs, b.ha.copies()
+	i.Epochs, i.Master = haEpochs(b.role.Get().Epochs), b.ha.copies()
 	return i
 }
 
@@ -145,15 +159,12 @@ func (b *Broker) haPromote(a *remoting.HAPromote, peer string) error {
 		return refuse(remoting.RespInvalidParameter, "a master is ASYNC_MASTER or SYNC_MASTER, not %q", a.Role)
 	}
 	where, err := b.takeRole(a.Role, 0, func(s *roleState) error {
-		if a.Epoch <= s.Epoch {
+		switch err := s.Promote(a.Epoch); {
+		case errors.Is(err, ha.ErrOldEpoch):
 			return refuse(remoting.RespInvalidParameter, "the epoch must be above %d, which this broker knows, got %d", s.Epoch, a.Epoch)
+		case err != nil:
+			return refuse(remoting.RespSystemError, "%v", err)
 		}
-		if s.Pending != nil {
-			return refuse(remoting.RespSystemError, "its log is being cut")
-		}
-		s.Epoch, s.Fenced = a.Epoch, nil
-		s.Epochs = append(s.Epochs, remoting.HAEpoch{Epoch: a.Epoch, Start: epochUnknown}) // the log may grow until the stop
-		s.Epochs = s.Epochs[max(0, len(s.Epochs)-epochsKept):]
 		return nil
 	})
 	if err != nil {
@@ -176,7 +187,7 @@ func (b *Broker) haDemote(a *remoting.HADemote, peer string) error {
 	var where string
 	if err == nil {
 		where, err = b.takeRole("SLAVE", a.ID, func(s *roleState) error {
-			s.Epoch, s.Fenced, s.Pending = max(s.Epoch, a.Epoch), nil, cut
+			s.Demote(a.Epoch, cut)
 			return nil
 		})
 	}
@@ -201,7 +212,7 @@ func (b *Broker) haResync(a *remoting.HAResync, peer string) error {
 		b.slave.follower.Resume()
 		return nil
 	}
-	if err := b.role.change(func(s *roleState) error { s.Pending = cut; return nil }); err != nil {
+	if err := b.role.Change(func(s *roleState) error { s.Pending = cut; return nil }); err != nil {
 		return err
 	}
 	b.log.Warn("the log of this slave is cut", "to", a.Cut.To, "wipe", a.Cut.Wipe, "peer", peer)
@@ -321,16 +332,12 @@ func (s *slave) learnEpoch(ctx context.Context, master string) error {
 		return nil //nolint:nilerr // what it says is for others: an epoch is all that counts here
 	}
 	s.mu.Lock()
-	s.mu.epochs = append([]remoting.HAEpoch{}, info.Mqx.Epochs...)
+	s.mu.epochs = append([]ha.RoleEpoch{}, roleEpochs(info.Mqx.Epochs)...)
 	s.mu.Unlock()
-	own := s.b.role.epoch()
-	switch {
-	case info.Mqx.Epoch < own:
-		return fmt.Errorf("the master %s has the epoch %d, and the group has been at %d: another master has taken its place", master, info.Mqx.Epoch, own)
-	case info.Mqx.FencedEpoch > 0:
-		return fmt.Errorf("the master %s is none any more: %s", master, info.Mqx.Fenced)
-	case info.Mqx.Epoch > own:
-		return s.b.role.change(func(st *roleState) error { st.Epoch = max(st.Epoch, info.Mqx.Epoch); return nil })
+	own := s.b.role.Get()
+	news, err := own.Learn(master, info.Mqx.Epoch, info.Mqx.FencedEpoch, info.Mqx.Fenced)
+	if err != nil || !news {
+		return err
 	}
-	return nil
+	return s.b.role.Change(func(st *roleState) error { st.Epoch = max(st.Epoch, info.Mqx.Epoch); return nil })
 }

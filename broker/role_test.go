@@ -247,7 +247,7 @@ func TestSlaveKnowsTheEpoch(t *testing.T) {
 	s := start(t, sc)
 	set := func(r *running, epoch int64) {
 		t.Helper()
-		if err := r.role.change(func(st *roleState) error { st.Epoch = epoch; return nil }); err != nil {
+		if err := r.role.Change(func(st *roleState) error { st.Epoch = epoch; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,7 +261,7 @@ func TestSlaveKnowsTheEpoch(t *testing.T) {
 		t.Error("it has taken bytes")
 	}
 	set(m, 3)
-	s.until("the epoch is not learned", func() bool { return s.role.epoch() == 3 && s.store.LogEnd() == m.store.LogEnd() })
+	s.until("the epoch is not learned", func() bool { return s.role.Epoch() == 3 && s.store.LogEnd() == m.store.LogEnd() })
 	if got := m.haInfo().FencedEpoch; got != 0 {
 		t.Errorf("nobody has taken its place, and it tells the epoch %d", got)
 	}
@@ -300,7 +300,7 @@ func TestPromotionsAtATime(t *testing.T) {
 			t.Errorf("refused with %v", err)
 		}
 	}
-	if st := s.role.get(); taken != 1 || len(st.Epochs) != 1 {
+	if st := s.role.Get(); taken != 1 || len(st.Epochs) != 1 {
 		t.Errorf("%d promotions were taken, %+v", taken, st.Epochs)
 	}
 	s = s.reopened(cfg)
@@ -322,7 +322,7 @@ func TestPendingCutOfAMaster(t *testing.T) {
 			r.createTopic("T", 1)
 			r.send("T", 0, "", "x")
 			end := r.store.LogEnd()
-			if err := r.role.change(func(s *roleState) error { s.Pending = pending; return nil }); err != nil {
+			if err := r.role.Change(func(s *roleState) error { s.Pending = pending; return nil }); err != nil {
 				t.Fatal(err)
 			}
 			r.stop()
@@ -342,7 +342,7 @@ func TestPendingCutOfAMaster(t *testing.T) {
 				t.Errorf("the start: %v", err)
 			}
 			cancel()
-			if err := r.role.change(func(s *roleState) error { s.Pending = nil; return nil }); err != nil {
+			if err := r.role.Change(func(s *roleState) error { s.Pending = nil; return nil }); err != nil {
 				t.Fatal(err)
 			}
 			if r = start(t, cfg); r.store.LogEnd() != end {

@@ -26,8 +26,8 @@ type slave struct {
 
 	mu struct {
 		sync.Mutex
-		broker, ha string             // addresses of the master, as a name server told
-		epochs     []remoting.HAEpoch // of the master, as it told last; nil: it has not
+		broker, ha string         // addresses of the master, as a name server told
+		epochs     []ha.RoleEpoch // of the master, as it told last; nil: it has not
 	}
 }
 

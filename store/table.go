@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -181,14 +182,14 @@ func (t *table) remove(topic string) []*queue {
 	return list
 }
 
-// all calls yield for every queue, topic by topic.
+// all calls yield for every queue, topic by topic, always in the same order.
 func (t *table) all(yield func(*queue) bool) {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.RLock()
 		topics := make([]*topicQueues, 0, len(s.topics))
-		for _, q := range s.topics {
-			topics = append(topics, q)
+		for _, name := range slices.Sorted(maps.Keys(s.topics)) {
+			topics = append(topics, s.topics[name])
 		}
 		s.RUnlock()
 		for _, q := range topics {

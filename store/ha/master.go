@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -232,8 +233,8 @@ func (m *Master) enter(c *slaveConn) (id int64, ok bool) {
 func (m *Master) close() {
 	m.mu.Lock()
 	m.mu.closed = true
-	for _, c := range m.mu.open {
-		_ = c.Close()
+	for _, id := range slices.Sorted(maps.Keys(m.mu.open)) {
+		_ = m.mu.open[id].Close()
 	}
 	if m.mu.timer != nil {
 		m.mu.timer.Stop()

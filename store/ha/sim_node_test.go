@@ -169,9 +169,10 @@ func (n *simNode) config() store.Config {
 	cfg.FlushDiskType = n.w.flush
 	cfg.CommitLogFileBytes, cfg.ConsumeQueueFileBytes = 16<<10, 20*24
 	cfg.MaxHashSlotNum, cfg.MaxIndexNum = simSlots, 48
-	cfg.FlushIntervalCommitLogMs, cfg.FlushCommitLogThoroughIntervalMs = 200, 600
-	cfg.FlushIntervalConsumeQueueMs, cfg.FlushConsumeQueueThoroughIntervalMs = 300, 900
-	cfg.SyncFlushTimeoutMs = 1000
+	// Timers of one moment go off in any order: no two are to have the same one.
+	cfg.FlushIntervalCommitLogMs, cfg.FlushCommitLogThoroughIntervalMs = 197, 587
+	cfg.FlushIntervalConsumeQueueMs, cfg.FlushConsumeQueueThoroughIntervalMs = 307, 907
+	cfg.SyncFlushTimeoutMs = 997
 	cfg.MaxMessageBytes = 8 << 10
 	cfg.FileReservedHours, cfg.DeleteWhen = 72, "23"
 	cfg.DiskMaxUsedRatio = 95

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -69,6 +70,8 @@ func TestSimulation(t *testing.T) {
 
 func simSeed(t *testing.T, seed uint64, logger *slog.Logger) (total simTotals) {
 	t.Helper()
+	// Goroutines in the order of the runtime's queue, one at a time: so a seed is the same run again, nearly always.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	failed := t.Failed()
 	defer func() {
 		if t.Failed() && !failed { // and synctest.Test may have ended the test
@@ -89,6 +92,7 @@ func (w *simWorld) live() {
 	w.logger.Info("world", "rules", w.rules, "flush", w.flush, "apache", w.apache, "hello", w.hello)
 	for _, n := range w.nodes {
 		n.start(0)
+		w.pause(1_234_567 * time.Nanosecond)
 	}
 	var clients sync.WaitGroup
 	for range 1 + w.r.IntN(2) {
