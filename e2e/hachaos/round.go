@@ -244,6 +244,8 @@ func (r *round) failover(s step) error {
 	args := []string{"ha", "promote", groupName, "--master-gone", "--yes"}
 	switch s.kind {
 	case promotePlanned:
+		time.Sleep(s.long)
+		r.links(whole, g.nodes[:]...) // or the slave does not come to its master's end
 		args = []string{"ha", "promote", g.slaves()[s.which].addr(), "--yes"}
 	case promoteStopped:
 		old.proc.signal(syscall.SIGSTOP)
