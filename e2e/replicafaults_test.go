@@ -20,6 +20,8 @@ type cutLink struct {
 	addr string
 	mu   sync.Mutex
 	bad  bool
+	most int64 // bytes to a slave before a cut
+	cuts int
 }
 
 func newCutLink(t *testing.T, to string) *cutLink {
@@ -28,7 +30,7 @@ func newCutLink(t *testing.T, to string) *cutLink {
 	if err != nil {
 		t.Fatal(err)
 	}
-	link := &cutLink{addr: l.Addr().String(), bad: true}
+	link := &cutLink{addr: l.Addr().String(), bad: true, most: 60_000}
 	var wg sync.WaitGroup
 	t.Cleanup(func() { _ = l.Close(); link.heal(); wg.Wait() })
 	wg.Go(func() {
@@ -49,6 +51,23 @@ func (l *cutLink) heal() {
 	l.bad = false
 }
 
+// spoil makes the link bad until n more connections were cut, each after at most so many bytes, and returns a wait for that.
+func (l *cutLink) spoil(most int64, n int) func(t *testing.T) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bad, l.most = true, most
+	want := l.cuts + n
+	return func(t *testing.T) {
+		t.Helper()
+		waitFor(t, 120*time.Second, fmt.Sprintf("%d connections that are cut", n), func() (bool, string) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.cuts >= want, fmt.Sprint(l.cuts)
+		})
+		l.heal()
+	}
+}
+
 func (l *cutLink) carry(c net.Conn, to string) {
 	defer func() { _ = c.Close() }()
 	up, err := net.Dial("tcp", to)
@@ -58,10 +77,14 @@ func (l *cutLink) carry(c net.Conn, to string) {
 	defer func() { _ = up.Close() }()
 	go func() { _, _ = io.Copy(up, c); _ = up.Close() }()
 	l.mu.Lock()
-	bad := l.bad
+	bad, most := l.bad, l.most
 	l.mu.Unlock()
 	if bad {
-		_, _ = io.CopyN(c, up, 1+rand.Int64N(60_000))
+		if n, _ := io.CopyN(c, up, 1+rand.Int64N(most)); n > 0 {
+			l.mu.Lock()
+			l.cuts++
+			l.mu.Unlock()
+		}
 		return
 	}
 	_, _ = io.Copy(c, up)

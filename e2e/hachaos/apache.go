@@ -92,7 +92,7 @@ func (r *round) mendApache() error {
 				return diff == "", diff
 			})
 		}
-		err := follow(30 * time.Second)
+		err := follow(45 * time.Second)
 		if err == nil {
 			continue
 		}

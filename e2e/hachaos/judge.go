@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,7 +42,11 @@ func (r *round) judge() error {
 			r.t.degradedBytes += i.To - i.From
 		}
 	}
-	time.Sleep(time.Second) // what is told to slaves 20 ms after the change, and every second
+	if !r.o.apache {
+		if err := g.wait("the same committed offsets", 30*time.Second, r.sameOffsets); err != nil {
+			r.find("%v", err)
+		}
+	}
 	for _, n := range append([]*node{g.master}, g.slaves()...) {
 		if err := n.proc.stop(time.Minute); err != nil {
 			r.find("broker %d: %v; %s", n.no, err, tail(n.log(), 5))
@@ -88,6 +93,18 @@ func (r *round) compare() (*storecheck.Log, error) {
 		}
 	}
 	return first.Log, nil
+}
+
+// sameOffsets compares what the brokers have saved of committed offsets.
+func (r *round) sameOffsets() (bool, string) {
+	want, err := r.g.master.offsets()
+	for _, n := range r.g.slaves() {
+		got, err2 := n.offsets()
+		if err = errors.Join(err, err2); err != nil || !reflect.DeepEqual(want, got) {
+			return false, fmt.Sprintf("%v at the master, %v at broker %d, %v", want, got, n.no, err)
+		}
+	}
+	return err == nil, fmt.Sprint(err)
 }
 
 // offsets are those committed by the group of the load.

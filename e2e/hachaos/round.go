@@ -246,7 +246,7 @@ func (r *round) failover(s step) error {
 	case promotePlanned:
 		time.Sleep(s.long)
 		r.links(whole, g.nodes[:]...) // or the slave does not come to its master's end
-		args = []string{"ha", "promote", g.slaves()[s.which].addr(), "--yes"}
+		args = []string{"ha", "promote", groupName, "--yes"}
 	case promoteStopped:
 		old.proc.signal(syscall.SIGSTOP)
 	case promoteDegraded:

@@ -1,12 +1,14 @@
-// Hacost measures what replication costs on this machine: for each level and ack mode the
-// throughput and the latency of sends at 1, 16 and 64 requests under way, and how fast a
-// blank slave catches up with the log that this leaves:
+// Hacost measures what replication costs on this machine: for each level and ack mode the throughput and the latency of
+// sends at 1, 16 and 64 requests under way, beside Apache's two ways, and then how fast a blank slave catches up, and what
+// producers notice of that:
 //
-//	cd e2e && go run ./hacost MQX
-//	cd e2e && go run ./hacost -seconds 1 -senders 1,16 -levels 'async|semi-sync' MQX
+//	cd e2e && go run ./hacost -apache MQX                                      # everything, about 5 minutes
+//	cd e2e && go run ./hacost -seconds 1 -senders 1,16 -levels '^(async|semi-sync)$' MQX
+//	cd e2e && go run ./hacost -levels none -catchup 2048 MQX                   # only the catch-up, over 2 GiB
 //
-// MQX is a binary of mqx. Master, slave, name server and load share the machine. Everything
-// lives in a temporary directory, on free ports; only own processes are signalled.
+// MQX is a binary of mqx. Master, slave, name server and load share the machine. A row is measured only while the level is
+// in force: a group that is degraded before it is an error, one that becomes so is marked. Everything lives in a temporary
+// directory, on free ports; only own processes are signalled.
 package main
 
 import (
@@ -15,44 +17,51 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"mqx/e2e/servers"
 )
 
-// level is a row of the table.
+// level is a group of rows.
 type level struct {
 	name   string
 	master []string // lines of the master's broker.conf
-	slave  bool
+	apache bool
 }
 
 var levels = []level{
-	{"none", nil, false},
-	{"async", []string{"replicationLevel=async"}, true},
-	{"semi-sync", []string{"replicationLevel=semi-sync"}, true},
-	{"sync", []string{"replicationLevel=sync", "minInSyncReplicas=2"}, true},
-	{"quorum", []string{"replicationLevel=quorum", "totalReplicas=2"}, true},
-	{"semi-sync flushed", []string{"replicationLevel=semi-sync", "haAckMode=flushed"}, true},
-	{"sync flushed", []string{"replicationLevel=sync", "minInSyncReplicas=2", "haAckMode=flushed"}, true},
-	{"sync flushed, SYNC_FLUSH", []string{"replicationLevel=sync", "minInSyncReplicas=2", "haAckMode=flushed", "flushDiskType=SYNC_FLUSH"}, true},
+	{"async", []string{"replicationLevel=async"}, false},
+	{"semi-sync", []string{"replicationLevel=semi-sync"}, false},
+	{"sync", []string{"replicationLevel=sync", "minInSyncReplicas=2"}, false},
+	{"quorum", []string{"replicationLevel=quorum", "totalReplicas=2"}, false},
+	{"semi-sync flushed", []string{"replicationLevel=semi-sync", "haAckMode=flushed"}, false},
+	{"sync flushed", []string{"replicationLevel=sync", "minInSyncReplicas=2", "haAckMode=flushed"}, false},
+	{"quorum flushed", []string{"replicationLevel=quorum", "totalReplicas=2", "haAckMode=flushed"}, false},
+	{"sync flushed, SYNC_FLUSH", []string{"replicationLevel=sync", "minInSyncReplicas=2", "haAckMode=flushed", "flushDiskType=SYNC_FLUSH"}, false},
+	{"Apache async", []string{"brokerRole=ASYNC_MASTER"}, true},
+	{"Apache sync", []string{"brokerRole=SYNC_MASTER", "totalReplicas=2", "inSyncReplicas=2"}, true},
 }
 
 type options struct {
 	mqx     string
+	jars    string // of Apache; "" without it
 	senders []int
 	levels  *regexp.Regexp
 	seconds float64
+	catchUp int // MiB
 }
 
 func main() {
 	o := options{}
 	senders := flag.String("senders", "1,16,64", "requests under way, commas between the numbers")
 	pattern := flag.String("levels", "", "regular expression: levels to measure")
-	flag.Float64Var(&o.seconds, "seconds", 6, "length of a load")
+	apache := flag.Bool("apache", false, "measure brokers of Apache 5.5.0 as well")
+	flag.Float64Var(&o.seconds, "seconds", 4, "length of a load")
+	flag.IntVar(&o.catchUp, "catchup", 2048, "MiB of log that a blank slave takes; 0: none")
 	flag.Parse()
 	var err error
 	if o.levels, err = regexp.Compile(*pattern); err == nil {
@@ -62,9 +71,14 @@ func main() {
 		}
 	}
 	if flag.NArg() != 1 {
-		err = errors.Join(err, errors.New("usage: go run ./hacost [-seconds N] [-senders 1,16,64] [-levels PATTERN] MQX"))
+		err = errors.Join(err, errors.New("usage: go run ./hacost [-seconds N] [-senders 1,16,64] [-levels PATTERN] [-apache] [-catchup MIB] MQX"))
 	}
-	if o.mqx = flag.Arg(0); err == nil {
+	if o.mqx = flag.Arg(0); err == nil && *apache {
+		var text []byte
+		text, err = exec.Command(filepath.Join("java", "fetch")).Output()
+		o.jars = strings.TrimSpace(string(text))
+	}
+	if err == nil {
 		err = measure(&o)
 	}
 	if err != nil {
@@ -73,15 +87,30 @@ func main() {
 	}
 }
 
+// figures are a row.
+type figures struct{ rate, p50, p99 float64 }
+
 func measure(o *options) error {
-	fmt.Printf("| level | senders | messages/s | p50 ms | p99 ms | catch-up MB/s |\n|---|---|---|---|---|---|\n")
+	fmt.Printf("| level | senders | messages/s | p50 ms | p99 ms | |\n|---|---|---|---|---|---|\n")
+	rows := map[string]map[int]figures{}
 	for _, l := range levels {
-		if !o.levels.MatchString(l.name) {
+		if !o.levels.MatchString(l.name) || l.apache && o.jars == "" {
 			continue
 		}
-		if err := measureLevel(o, l); err != nil {
+		if err := measureLevel(o, l, rows); err != nil {
 			return fmt.Errorf("%s: %w", l.name, err)
 		}
+	}
+	for _, n := range o.senders {
+		a, known := rows["async"][n]
+		s, ok := rows["semi-sync"][n]
+		if known && ok {
+			fmt.Printf("\nsemi-sync against async, %d senders: p50 %+.3f ms (wanted: +0.1 at most), throughput %.0f %% (wanted: 50 at least)", n, s.p50-a.p50, 100*s.rate/a.rate)
+		}
+	}
+	fmt.Println()
+	if o.catchUp > 0 {
+		return measureCatchUp(o)
 	}
 	return nil
 }
@@ -90,29 +119,26 @@ func measure(o *options) error {
 type group struct {
 	*servers.Set
 	o      *options
+	apache bool
 	master string
 }
 
-func measureLevel(o *options, l level) (err error) {
+func newGroup(o *options, l level) (*group, error) {
 	set, err := servers.New(o.mqx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, set.Close()) }()
-	g := &group{Set: set, o: o}
-	if err := g.NameServer(); err != nil {
-		return err
-	}
+	g := &group{Set: set, o: o, apache: l.apache}
+	return g, errors.Join(g.NameServer(), g.begin(l))
+}
+
+// begin starts master and slave and waits until the level is in force.
+func (g *group) begin(l level) (err error) {
 	if g.master, err = g.broker("master", l.master...); err != nil {
 		return err
 	}
-	if l.slave {
-		if _, err := g.broker("slave1", "brokerRole=SLAVE", "brokerId=1"); err != nil {
-			return err
-		}
-		if err := servers.Wait("a slave in sync", func() bool { n, _ := g.ha("inSync"); return n >= 1 }); err != nil {
-			return err
-		}
+	if _, err = g.broker("slave1", "brokerRole=SLAVE", "brokerId=1"); err != nil {
+		return err
 	}
 	if err := servers.Wait("the topic", func() bool {
 		_, err := g.Admin("topic", "create", "HACOST", "-b", g.master, "--queues", "8", "--yes")
@@ -120,94 +146,118 @@ func measureLevel(o *options, l level) (err error) {
 	}); err != nil {
 		return err
 	}
-	for i, n := range o.senders {
-		rate, p50, p99, err := g.load(n)
+	if g.apache {
+		return servers.Wait("a slave", func() bool { n, _ := g.ha(g.master, "slaves"); return n >= 1 })
+	}
+	return servers.Wait("a slave in sync and a group that is not degraded", func() bool {
+		n, err := g.ha(g.master, "inSync")
+		degraded, err2 := g.ha(g.master, "degraded")
+		return err == nil && err2 == nil && n >= 1 && degraded == 0
+	})
+}
+
+func measureLevel(o *options, l level, rows map[string]map[int]figures) (err error) {
+	g, err := newGroup(o, l)
+	if g != nil {
+		defer func() { err = errors.Join(err, g.Close()) }()
+	}
+	if err != nil {
+		return err
+	}
+	rows[l.name] = map[int]figures{}
+	for _, n := range o.senders {
+		before, err := g.degraded()
 		if err != nil {
 			return err
 		}
-		catchUp := ""
-		if i == len(o.senders)-1 {
-			if catchUp, err = g.catchUp(); err != nil {
-				return err
-			}
+		f, err := g.load(n, o.seconds)
+		if err != nil {
+			return err
 		}
-		fmt.Printf("| %s | %d | %.0f | %.3f | %.3f | %s |\n", l.name, n, rate, p50, p99, catchUp)
+		after, err := g.degraded()
+		if err != nil {
+			return err
+		}
+		note := ""
+		if after > before {
+			note = "degraded meanwhile: not what the level costs"
+		}
+		rows[l.name][n] = f
+		fmt.Printf("| %s | %d | %.0f | %.3f | %.3f | %s |\n", l.name, n, f.rate, f.p50, f.p99, note)
 	}
 	return nil
 }
 
-// broker starts a broker of the group and returns its address.
-func (g *group) broker(file string, lines ...string) (string, error) {
-	return g.Broker(file, append([]string{"brokerName=hacost"}, lines...)...)
+// degraded is how often the master was degraded so far.
+func (g *group) degraded() (int, error) {
+	if g.apache {
+		return 0, nil
+	}
+	text, err := g.Admin("ha", "degraded", g.master, "-o", "ndjson")
+	return strings.Count(text, "\n"), err
 }
 
-// ha is a number of the master's part of ha status, the largest of its lines.
-func (g *group) ha(field string) (most int64, err error) {
-	text, err := g.Admin("ha", "status", g.master, "-o", "ndjson")
+// broker starts a broker of the group and returns its address.
+func (g *group) broker(file string, lines ...string) (string, error) {
+	lines = append([]string{"brokerName=hacost", "autoCreateTopicEnable=false"}, lines...)
+	if g.apache {
+		return g.Apache(g.o.jars, file, lines...)
+	}
+	return g.Broker(file, lines...)
+}
+
+// ha is a number of what a broker tells in ha status, the largest of its lines; true is 1.
+func (g *group) ha(addr, field string) (most int64, err error) {
+	text, err := g.Admin("ha", "status", addr, "-o", "ndjson")
 	for line := range strings.Lines(text) {
 		var m map[string]any
-		if json.Unmarshal([]byte(line), &m) != nil || m["role"] != "master" {
+		if json.Unmarshal([]byte(line), &m) != nil {
 			continue
 		}
-		if v, ok := m[field].(float64); ok {
+		switch v := m[field].(type) {
+		case float64:
 			most = max(most, int64(v))
+		case bool:
+			if v {
+				most = 1
+			}
 		}
 	}
 	return most, err
 }
 
-// load sends with n requests under way.
-func (g *group) load(n int) (rate, p50, p99 float64, err error) {
-	c := g.Command(g.o.mqx, "bench", "produce", "-t", "HACOST", "-n", g.NameServers, "--in-flight", strconv.Itoa(n), "--connections",
-		strconv.Itoa(min(n, 4)), "--duration", fmt.Sprintf("%.1fs", g.o.seconds), "--verify=false", "-o", "ndjson")
+// bench runs a load of mqx bench and returns what it says.
+func (g *group) bench(args ...string) (map[string]any, error) {
+	c := g.Command(g.o.mqx, append([]string{"bench", "produce", "-t", "HACOST", "-n", g.NameServers, "--verify=false", "-o", "ndjson"}, args...)...)
 	c.Stderr = os.Stderr
 	text, err := c.Output()
 	if err != nil {
-		return 0, 0, 0, fmt.Errorf("mqx bench produce: %w", err)
+		return nil, fmt.Errorf("mqx bench produce: %w", err)
 	}
 	var m map[string]any
 	if err := json.Unmarshal([]byte(strings.TrimSpace(string(text))), &m); err != nil {
-		return 0, 0, 0, fmt.Errorf("cannot read what mqx bench says: %w: %s", err, text)
+		return nil, fmt.Errorf("cannot read what mqx bench says: %w: %s", err, text)
+	}
+	return m, nil
+}
+
+// load sends with n requests under way.
+func (g *group) load(n int, seconds float64) (f figures, err error) {
+	warm := "1s"
+	if g.apache {
+		warm = "4s" // a JVM compiles first
+	}
+	m, err := g.bench("--in-flight", strconv.Itoa(n), "--connections", strconv.Itoa(min(n, 4)), "--duration", fmt.Sprintf("%.1fs", seconds), "--warmup", warm)
+	if err != nil {
+		return f, err
 	}
 	get := func(name string) float64 {
 		v, ok := m[name].(float64)
 		if !ok {
-			err = errors.Join(err, fmt.Errorf("mqx bench says no %s: %s", name, text))
+			err = errors.Join(err, fmt.Errorf("mqx bench says no %s: %v", name, m))
 		}
 		return v
 	}
-	rate, p50, p99 = get(benchRate), get(benchP50), get(benchP99)
-	return rate, p50, p99, err
-}
-
-// Fields of mqx bench.
-const (
-	benchRate = "perSecond"
-	benchP50  = "p50Ms"
-	benchP99  = "p99Ms"
-)
-
-// catchUp is how fast a blank slave takes the whole log.
-func (g *group) catchUp() (string, error) {
-	end, err := g.ha("endOffset")
-	if err != nil {
-		return "", err
-	}
-	began := time.Now()
-	addr, err := g.broker("blank", "brokerRole=SLAVE", "brokerId=9")
-	if err != nil {
-		return "", err
-	}
-	if err := servers.Wait("the blank slave", func() bool {
-		text, err := g.Admin("ha", "status", addr, "-o", "ndjson")
-		var m map[string]any
-		if err != nil || json.Unmarshal([]byte(strings.TrimSpace(text)), &m) != nil {
-			return false
-		}
-		v, ok := m["endOffset"].(float64)
-		return ok && int64(v) >= end
-	}); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%.0f (%d MB, start of the process included)", float64(end)/1e6/time.Since(began).Seconds(), end/1_000_000), nil
+	f = figures{get("perSecond"), get("p50Ms"), get("p99Ms")}
+	return f, err
 }

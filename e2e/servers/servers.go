@@ -96,6 +96,28 @@ func (s *Set) Broker(file string, lines ...string) (addr string, err error) {
 	return addr, s.start("broker", "start", "-c", conf, "-n", s.NameServers, "--listen", addr, "--store", s.Store(file), "--metrics", "off")
 }
 
+// Apache is Broker with one of Apache, whose jars are in jars.
+func (s *Set) Apache(jars, file string, lines ...string) (addr string, err error) {
+	if addr, err = FreePort(); err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", err
+	}
+	conf, store := s.Store(file)+".conf", s.Store(file)
+	text := "brokerIP1=127.0.0.1\nbrokerIP2=127.0.0.1\ndiskMaxUsedSpaceRatio=95\nwaitTimeMillsInSendQueue=10000\nlistenPort=" + port + "\nnamesrvAddr=" + s.NameServers +
+		"\nstorePathRootDir=" + store + "\nstorePathCommitLog=" + filepath.Join(store, "commitlog") + "\n" + strings.Join(lines, "\n") + "\n"
+	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	home := s.Store(file + "-home")
+	return addr, s.run("java", "-server", "-Xms1g", "-Xmx1g", "-XX:+UseG1GC", "-XX:MaxDirectMemorySize=2g",
+		"--add-exports=java.base/jdk.internal.ref=ALL-UNNAMED", "--add-opens=java.base/java.nio=ALL-UNNAMED", "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED",
+		"-Duser.home="+home, "-Drocketmq.home.dir="+home, "-Drocketmq.client.logRoot="+home, "-Drocketmq.log.root="+home,
+		"-cp", filepath.Join(jars, "*"), "org.apache.rocketmq.broker.BrokerStartup", "-c", conf)
+}
+
 // Store is the directory of a broker's store.
 func (s *Set) Store(file string) string { return filepath.Join(s.Dir, file) }
 
@@ -107,8 +129,10 @@ func (s *Set) Registered(n int) error {
 	})
 }
 
-func (s *Set) start(args ...string) error {
-	c := s.Command(s.mqx, args...)
+func (s *Set) start(args ...string) error { return s.run(s.mqx, args...) }
+
+func (s *Set) run(program string, args ...string) error {
+	c := s.Command(program, args...)
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
 	if err := c.Start(); err != nil {
 		return err
