@@ -2,12 +2,16 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"mqx/remoting"
+	remoteclient "mqx/remoting/client"
 )
 
 // A slave of either make follows a master of either make, from a log that is there already and under load, through a
@@ -61,6 +65,9 @@ func TestReplication(t *testing.T) {
 			produce(1500) // three files, before the slave comes
 			cut := link.spoil(900_000, few)
 			s := tt.slave(t, slave)
+			if s.name == "apache-broker" {
+				leadApache(t, slave.port, link.addr, master.port)
+			}
 			produce(300)
 			cut(t) // from empty
 			produce(300)
@@ -69,6 +76,9 @@ func TestReplication(t *testing.T) {
 			cut = link.spoil(200_000, few)
 			s = tt.slave(t, slave)
 			s.cleanup(t)
+			if s.name == "apache-broker" {
+				leadApache(t, slave.port, link.addr, master.port)
+			}
 			produce(300)
 			cut(t) // from behind
 			produce(300)
@@ -98,6 +108,22 @@ func TestReplication(t *testing.T) {
 			}
 		})
 	}
+}
+
+// leadApache tells a slave of Apache where its master's replication port is: 5.5 reads haMasterAddress before there is anything
+// that it could be told to, and only keeps it from being overwritten by what name servers tell.
+func leadApache(t *testing.T, slave int, ha string, master int) {
+	t.Helper()
+	conn := remoteclient.New(remoteclient.Config{})
+	defer func() { _ = conn.Close() }()
+	waitFor(t, 30*time.Second, "a slave of Apache to take an address", func() (bool, string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		resp, err := conn.Call(ctx, loopback(slave), remoting.NewRequest(remoting.ReqExchangeBrokerHAInfo, &remoting.ExchangeBrokerHAInfoHeader{
+			MasterHAAddress: ha, MasterAddress: loopback(master),
+		}))
+		return err == nil && resp.Code == remoting.RespSuccess, fmt.Sprint(resp, err)
+	})
 }
 
 // sameLogs tells how the commit logs of two stores differ; "" when they do not.

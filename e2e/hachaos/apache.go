@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"syscall"
 	"time"
+
+	"mqx/remoting"
+	remoteclient "mqx/remoting/client"
 )
 
 // Brokers of Apache have neither a promotion nor a way to mend a slave: what is done here is what their operators do by
@@ -110,4 +114,19 @@ func (r *round) mendApache() error {
 		}
 	}
 	return nil
+}
+
+// tellMaster tells a slave of Apache where its master's replication port is: haMasterAddress is read by 5.5 before there is
+// anything that it could be told to, and only keeps it from being overwritten.
+func (n *node) tellMaster() error {
+	conn := remoteclient.New(remoteclient.Config{})
+	defer func() { _ = conn.Close() }()
+	return n.g.wait(fmt.Sprintf("broker %d to take its master's address", n.no), 30*time.Second, func() (bool, string) {
+		ctx, cancel := context.WithTimeout(n.g.ctx, 3*time.Second)
+		defer cancel()
+		resp, err := conn.Call(ctx, n.addr(), remoting.NewRequest(remoting.ReqExchangeBrokerHAInfo, &remoting.ExchangeBrokerHAInfoHeader{
+			MasterHAAddress: n.link.addr, MasterAddress: n.g.master.addr(),
+		}))
+		return err == nil && resp.Code == remoting.RespSuccess, fmt.Sprint(resp, err)
+	})
 }

@@ -65,7 +65,7 @@ func (n *node) fill(leave int64) error {
 		if err == nil {
 			return nil
 		}
-		if err != syscall.ENOSPC { //nolint:errorlint // an errno of the call itself
+		if err != syscall.ENOSPC {
 			return fmt.Errorf("cannot fill a disk: %w", err)
 		}
 	}

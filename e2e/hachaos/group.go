@@ -225,7 +225,7 @@ func (n *node) start() error {
 	if err != nil {
 		return err
 	}
-	return n.g.wait(fmt.Sprintf("broker %d to listen", n.no), 90*time.Second, func() (bool, string) {
+	if err := n.g.wait(fmt.Sprintf("broker %d to listen", n.no), 90*time.Second, func() (bool, string) {
 		c, err := net.DialTimeout("tcp", n.addr(), time.Second)
 		if err != nil {
 			if !n.proc.alive() {
@@ -234,7 +234,10 @@ func (n *node) start() error {
 			return false, err.Error()
 		}
 		return c.Close() == nil, ""
-	})
+	}); err != nil || !n.g.o.apache {
+		return err
+	}
+	return n.tellMaster()
 }
 
 func (n *node) javaArgs() []string {

@@ -223,7 +223,7 @@ func (r *round) full(n *node, s step) error {
 	if !r.small[n] {
 		return nil
 	}
-	if err := n.fill(int64(s.long.Milliseconds()) * 128); err != nil { // up to 640 KiB are left
+	if err := n.fill(s.long.Milliseconds() * 128); err != nil { // up to 640 KiB are left
 		return err
 	}
 	time.Sleep(s.long)

@@ -381,7 +381,7 @@ func (n *simNode) follow(ctx context.Context) {
 		fc.Hello = func(ctx context.Context, local string) (bool, error) {
 			m := w.known(n.id)
 			if m < 0 || !w.net.reachable(n.id, m) || simSleep(ctx, time.Millisecond) != nil {
-				return false, nil
+				return false, nil //nolint:nilerr // nobody is told, and the slave follows
 			}
 			if p := w.serving(m); p != nil {
 				p.Hello(local, ha.Peer{ID: fmt.Sprint("slave", n.id), Flushed: w.rules.Flushed})
