@@ -82,6 +82,9 @@ func (r *round) run(ctx context.Context, dir string) error {
 	r.l = startLoad(r.g)
 	began := time.Now()
 	defer r.l.stop()
+	if err := r.g.wait("the load to begin", 90*time.Second, func() (bool, string) { return r.l.acked() >= 50, fmt.Sprint(r.l.acked()) }); err != nil {
+		return err
+	}
 	for _, s := range r.p.steps {
 		time.Sleep(s.after)
 		r.say("%s", s)

@@ -17,6 +17,7 @@ type Group struct {
 	epoch int64
 	end   int64 // of the master's log, as far as it was told
 	base  int64 // what is before it had its copies when it was acknowledged
+	born  int64 // where the log ended at the beginning: what is before it was acknowledged by others, or before
 
 	conns   []*groupConn // by number
 	all     []Replica    // of conns, by id; made again by each event
@@ -32,6 +33,7 @@ type Group struct {
 	inVain    int       // waits in a row
 	enough    time.Time // when enough slaves were connected last
 	near      time.Time // since when enough slaves have been near; zero: they are not
+	vague     bool      // the interval that is open begins before born, since nobody has said what slaves have
 	intervals []Interval
 	record    bool // intervals have changed since they were taken
 
@@ -96,7 +98,7 @@ type Replica struct {
 // and with what was recorded before. Consumers had seen what is before shown. A time of fewer copies that had not ended goes on.
 func NewGroup(r Rules, base, shown, end int64, before []Interval, now time.Time) *Group {
 	r.setDefaults()
-	g := &Group{rules: r, base: min(base, shown), end: end, intervals: slices.Clone(before), enough: now, shown: shown}
+	g := &Group{rules: r, base: min(base, shown), born: end, end: end, intervals: slices.Clone(before), enough: now, shown: shown}
 	if n := len(before); n > 0 && before[n-1].Open() {
 		if r.degrades() {
 			g.state = degraded
@@ -451,10 +453,15 @@ func (g *Group) degrade(now time.Time) {
 			}
 		} else if g.state == armed {
 			g.state, g.record = degrading, true
-			g.intervals = append(g.intervals, Interval{From: max(g.base, min(g.acked, g.end)), To: -1, Epoch: g.epoch, Began: now.UnixMilli(), Why: why})
+			from := max(g.base, min(g.acked, g.end))
+			g.vague = from < g.born
+			g.intervals = append(g.intervals, Interval{From: from, To: -1, Epoch: g.epoch, Began: now.UnixMilli(), Why: why})
 			g.intervals = slices.Delete(g.intervals, 0, max(0, len(g.intervals)-maxIntervals))
 		}
 	case degraded:
+		if g.vague && have >= g.born { // what could be lost begins with this master
+			g.intervals[len(g.intervals)-1].From, g.vague, g.record = g.born, false, true
+		}
 		near := have >= 0 && g.nearby(now) >= g.rules.Copies
 		if g.rules.Level == LevelQuorum {
 			if g.in >= g.rules.Copies {

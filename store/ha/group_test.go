@@ -211,6 +211,35 @@ func TestGroupAlone(t *testing.T) {
 	}
 }
 
+// A master that was promoted does not know what the other slaves have: a degraded interval begins with the log, until one says
+// that it has all that was there before; then it begins with this master, also where it is remembered.
+func TestGroupVagueInterval(t *testing.T) {
+	x := newGroupTest(t, Rules{Level: LevelSemiSync, Copies: 1, Hold: true}, 1000)
+	x.after(5 * time.Second)
+	d := x.want()
+	if len(d.Record) != 1 || d.Record[0].From != 0 {
+		t.Fatalf("recorded %+v", d.Record)
+	}
+	x.g.Recorded(d, x.now)
+	x.wait("1100", 1100)
+	x.want("1100true")
+	x.g.Join(1, Peer{ID: "1", Host: "b"}, 900, x.now)
+	x.report(1, 999)
+	if d := x.want(); d.Record != nil {
+		t.Errorf("a slave without all that was there: recorded %+v", d.Record)
+	}
+	x.report(1, 1050)
+	if d := x.want(); len(d.Record) != 1 || d.Record[0].From != 1000 || !d.Record[0].Open() {
+		t.Errorf("recorded %+v", d.Record)
+	}
+	x.report(1, 1100)
+	x.after(time.Second)
+	x.after(4 * time.Second)
+	if d := x.want(); len(d.Record) != 1 || d.Record[0].From != 1000 || d.Record[0].To != 1100 {
+		t.Errorf("at the end recorded %+v", d.Record)
+	}
+}
+
 // Under load a slave is never less than a batch behind: it is near when it lacks only what is on its way.
 func TestGroupRearmsUnderLoad(t *testing.T) {
 	x := newGroupTest(t, Rules{Level: LevelSemiSync, Copies: 1, Batch: 100}, 0)
