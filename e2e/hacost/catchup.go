@@ -15,7 +15,11 @@ const catchUpSenders = 1
 // measureCatchUp fills a log and lets blank slaves take it: one while nothing else is done, one beside producers, whose p99 is
 // compared with that from before.
 func measureCatchUp(o *options) (err error) {
-	g, err := newGroup(o, levels[0])
+	l := levels[0]
+	if o.flow > 0 {
+		l.master = append([]string{"haFlowControlEnable=true", fmt.Sprintf("maxHaTransferByteInSecond=%d000000", o.flow)}, l.master...)
+	}
+	g, err := newGroup(o, l)
 	if g != nil {
 		defer func() { err = errors.Join(err, g.Close()) }()
 	}

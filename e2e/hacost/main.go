@@ -5,6 +5,7 @@
 //	cd e2e && go run ./hacost -apache MQX                                      # everything, about 5 minutes
 //	cd e2e && go run ./hacost -seconds 1 -senders 1,16 -levels '^(async|semi-sync)$' MQX
 //	cd e2e && go run ./hacost -levels none -catchup 2048 MQX                   # only the catch-up, over 2 GiB
+//	cd e2e && go run ./hacost -levels none -flow 250 MQX                       # and with a bound on what a slave gets
 //
 // MQX is a binary of mqx. Master, slave, name server and load share the machine. A row is measured only while the level is
 // in force: a group that is degraded before it is an error, one that becomes so is marked. Everything lives in a temporary
@@ -53,6 +54,7 @@ type options struct {
 	levels  *regexp.Regexp
 	seconds float64
 	catchUp int // MiB
+	flow    int // MB/s, 0: as fast as it goes
 }
 
 func main() {
@@ -62,6 +64,7 @@ func main() {
 	apache := flag.Bool("apache", false, "measure brokers of Apache 5.5.0 as well")
 	flag.Float64Var(&o.seconds, "seconds", 4, "length of a load")
 	flag.IntVar(&o.catchUp, "catchup", 2048, "MiB of log that a blank slave takes; 0: none")
+	flag.IntVar(&o.flow, "flow", 0, "MB/s that a slave gets at most while it catches up (haFlowControlEnable); 0: no bound")
 	flag.Parse()
 	var err error
 	if o.levels, err = regexp.Compile(*pattern); err == nil {
@@ -71,7 +74,7 @@ func main() {
 		}
 	}
 	if flag.NArg() != 1 {
-		err = errors.Join(err, errors.New("usage: go run ./hacost [-seconds N] [-senders 1,16,64] [-levels PATTERN] [-apache] [-catchup MIB] MQX"))
+		err = errors.Join(err, errors.New("usage: go run ./hacost [-seconds N] [-senders 1,16,64] [-levels PATTERN] [-apache] [-catchup MIB] [-flow MB] MQX"))
 	}
 	if o.mqx = flag.Arg(0); err == nil && *apache {
 		var text []byte

@@ -150,3 +150,52 @@ func TestOddFrames(t *testing.T) {
 		t.Errorf("it has taken %d bytes", dst.LogEnd())
 	}
 }
+
+// No frame crosses the end of a file, from wherever a slave begins: Apache's slaves drop one that does, and then every connection.
+func TestFramesEndWithTheirFile(t *testing.T) {
+	m := ha.NewMaster(ha.MasterConfig{Log: aged{}, Logger: slog.New(slog.DiscardHandler), BatchBytes: 700})
+	addr, stop := serve(t, m)
+	defer stop()
+	for _, from := range []int64{4096, 4196, 5119, 6143, 8100} {
+		c := raw(t, addr, from)
+		for at := from; at < 8192; {
+			var head [12]byte
+			if _, err := io.ReadFull(c, head[:]); err != nil {
+				t.Fatal(err)
+			}
+			off, n := int64(binary.BigEndian.Uint64(head[:8])), int64(binary.BigEndian.Uint32(head[8:]))
+			if off != at || n <= 0 || off/1024 != (off+n-1)/1024 {
+				t.Fatalf("from %d: %d bytes at %d, want them at %d and in one file of 1024", from, n, off, at)
+			}
+			if _, err := io.CopyN(io.Discard, c, n); err != nil {
+				t.Fatal(err)
+			}
+			at += n
+		}
+	}
+}
+
+// A bound on what a slave gets is nearly reached, although no sleep is as short as it was asked to be, and not passed by much.
+func TestBoundedRate(t *testing.T) {
+	src, stopSrc := running(t, config(t.TempDir()))
+	defer stopSrc()
+	for range 60 {
+		put(t, src, "T", 0, make([]byte, 10_000))
+	}
+	const rate = 1_000_000
+	m := ha.NewMaster(ha.MasterConfig{Log: src, Logger: slog.New(slog.DiscardHandler), BatchBytes: 1 << 10, BytesPerSecond: rate})
+	addr, stop := serve(t, m)
+	defer stop()
+	began := time.Now()
+	c := raw(t, addr, 0)
+	var got int64
+	for got < 500_000 {
+		n, err := io.CopyN(io.Discard, c, 1<<10)
+		if got += n; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(began); took < 400*time.Millisecond || took > 20*time.Second {
+		t.Errorf("500,000 bytes at %d a second took %v", rate, took)
+	}
+}

@@ -337,6 +337,9 @@ func (m *Master) receive(id int64, c net.Conn) error {
 	}
 }
 
+// paceCredit is what a sender may make up for: sleeps are longer than they were asked to be, on a busy machine by milliseconds.
+const paceCredit = 20 * time.Millisecond
+
 // send sends the log from pos on until ctx ends.
 func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 	wake := make(chan struct{}, 1)
@@ -344,9 +347,10 @@ func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 	beat := time.NewTimer(m.cfg.Heartbeat)
 	defer beat.Stop()
 	buf := make([]byte, headLen+m.cfg.BatchBytes)
-	pace := time.Now()
+	pace, fileSize := time.Now(), m.cfg.Log.LogFileSize()
 	for {
-		n := int(min(m.cfg.Log.LogEnd()-pos, int64(m.cfg.BatchBytes)))
+		// No frame crosses the end of a file: Apache's slaves drop one that does, and the connection with it, for ever.
+		n := int(min(m.cfg.Log.LogEnd()-pos, int64(m.cfg.BatchBytes), fileSize-pos%fileSize))
 		if n <= 0 {
 			select {
 			case <-ctx.Done():
@@ -366,8 +370,8 @@ func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 		beat.Reset(m.cfg.Heartbeat)
 		if m.cfg.BytesPerSecond > 0 && n > 0 {
 			now := time.Now()
-			if pace.Before(now) {
-				pace = now
+			if least := now.Add(-paceCredit); pace.Before(least) {
+				pace = least
 			}
 			pace = pace.Add(time.Duration(n) * time.Second / time.Duration(m.cfg.BytesPerSecond))
 			if err := sleep(ctx, pace.Sub(now)); err != nil {
@@ -392,6 +396,9 @@ func (m *Master) frame(c net.Conn, buf []byte, pos int64, n int) error {
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
