@@ -110,9 +110,21 @@ func runMessageExport(a *app, c *cobra.Command, o *messageExportOptions, topic s
 	x := &messageExport{o: o, pace: admin.NewPace(o.rate), out: bufio.NewWriterSize(out, messageExportChunk)}
 	unreadable, err := x.run(ctx, r)
 	if err = finish(err); err != nil {
+		if signalled() {
+			return x.interrupted(o.form.file)
+		}
 		return a.withTimeout(ctx, err)
 	}
 	return x.finished(a, w, topic, toFile, unreadable, missing)
+}
+
+// interrupted says what a signal has left behind.
+func (x *messageExport) interrupted(file string) error {
+	f := failf(ExitInterrupted, "interrupted after %s", counted(x.written, "message"))
+	if file == "" || file == "-" {
+		return f.because("they may have been written in part: the last line counts when it is whole").try("the same command, from its beginning")
+	}
+	return f.because("the file comes into being whole or not at all").try("the same command, from its beginning, or a smaller part with --start and --end")
 }
 
 func (o *messageExportOptions) check(c *cobra.Command) error {

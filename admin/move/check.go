@@ -58,6 +58,9 @@ func (s *State) Problems(ob *Observation) (problems, notes []string) {
 	for i := range s.Parts {
 		p := &s.Parts[i]
 		p.problems(s, ob, say)
+		if p.Ordered && p.seals() && !p.Forwards() && len(p.Targets) > 0 {
+			notes = append(notes, fmt.Sprintf("topic %s is ordered, and broker %s takes what a producer with an old route sends: stop its producers from SEALED to OPENED, or know that each of them asks for routes every %s", p.Topic, p.Source, s.interval()))
+		}
 		if modes := ob.Brokers[p.Source].Modes[p.Topic]; len(modes) > 0 {
 			for _, name := range slices.Sorted(maps.Keys(modes)) {
 				if modes[name].Name == ModePop {

@@ -57,6 +57,10 @@ func TestSealForwards(t *testing.T) {
 						t.Errorf("%s before the seal", c)
 					}
 				}
+				_, notes := st.Problems(sealWorld(forwards))
+				if told := strings.Contains(strings.Join(notes, " "), "stop its producers"); told != (tt.ask.Ordered && !forwards) {
+					t.Errorf("forwards %v: told %v", forwards, notes)
+				}
 				if tt.ask.Kind == Resize && p.Final.Attributes[AttrForward] != "" {
 					t.Errorf("%s at the end", p.Final)
 				}
