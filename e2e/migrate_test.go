@@ -23,6 +23,7 @@ type moveCase struct {
 	apache bool           // the source is Apache's broker
 	goes   bool           // the clients are Go's, which ask for routes every 30 s
 	short  bool           // also without MQX_E2E_ALL=1
+	old    bool           // the clients are of 4.9, which ask for routes every 30 s
 	stale  bool           // the producer never asks for a route again; the source is kept
 	// kills are the phases at which something is killed, and what: source, target, tool.
 	kills []moveKill
@@ -62,6 +63,7 @@ func TestMigrate(t *testing.T) {
 		{name: "apache pop", push: map[string]any{"serverRebalance": true, "popInvisible": 10000}, pop: true, apache: true},
 		{name: "apache broadcast", push: last, apache: true},
 		{name: "go", goes: true},
+		{name: "old", old: true},
 		{name: "stale", stale: true},
 		{name: "stale orderly", push: orderly, shards: true, stale: true},
 		{name: "killed", kills: everyKill},
@@ -91,7 +93,7 @@ func migrate(t *testing.T, tt moveCase) {
 	}
 	load := r.clients(tt, topic, group)
 	ask := []string{"admin", "queue", "migrate", "start", "-t", topic, "--source", "broker-a", "--target", "broker-d"}
-	if !tt.goes {
+	if !tt.goes && !tt.old {
 		ask = append(ask, "--route-interval", "1s")
 	}
 	if tt.pop {
@@ -339,8 +341,13 @@ func (r *moveRig) clients(tt moveCase, topic, group string) *moveLoad {
 		}
 		l.received = goPushConsumer(t, goSpec{Namesrv: r.namesrv, Group: group, Instance: t.Name(), Topic: topic}).received
 	} else {
-		java := startDriver(t, "-Xmx768m", "-Ddriver.poll=1000", "-Drocketmq.client.rebalance.waitInterval=1000")
-		java.cleanup(t)
+		var java *driver
+		if tt.old {
+			java = oldClient(t)
+		} else {
+			java = startDriver(t, "-Xmx768m", "-Ddriver.poll=1000", "-Drocketmq.client.rebalance.waitInterval=1000")
+			java.cleanup(t)
+		}
 		l.received = pushOf(t, java, cluster{namesrv: r.namesrv}, topic, group, tt.push)
 		sender := java
 		if tt.stale {
