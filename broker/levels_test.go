@@ -409,6 +409,7 @@ func TestHelloOnceTheMasterIsKnown(t *testing.T) {
 	// A slave without a log asks its master where it begins: it has to be told.
 	s.slave.learn(m.at().haAddr, m.addr)
 	m.until("the slave does not follow", known(true))
+	m.until("the log does not come", func() bool { return s.store.LogEnd() > 0 && s.store.LogEnd() == m.store.LogEnd() })
 	s.slave.mu.Lock()
 	s.slave.mu.broker = ""
 	s.slave.mu.Unlock()

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"log/slog"
 	"slices"
 
 	"mqx/message"
@@ -19,8 +20,10 @@ func (b *Broker) cutOffsets() error {
 	return b.offsets.Save()
 }
 
-// cut lowers committed offsets to the end of their queue and reports whether there were any above.
-func (t *offsetTable) cut(end func(topic string, queue int32) int64) bool {
+// cut lowers committed offsets to the end of their queue, says so, and reports whether there were any above.
+func (t *offsetTable) cut(end func(topic string, queue int32) int64) bool { return t.lower(end, t.log) }
+
+func (t *offsetTable) lower(end func(topic string, queue int32) int64, log *slog.Logger) bool {
 	found := false
 	for i := range t.shards {
 		s := &t.shards[i]
@@ -33,7 +36,7 @@ func (t *offsetTable) cut(end func(topic string, queue int32) int64) bool {
 				}
 				found = true
 				g.committed[q] = most
-				t.log.Warn("a committed offset lay behind the end of its queue, whose last messages were lost; it is set to the end",
+				log.Warn("a committed offset lay behind the end of its queue, whose last messages were lost; it is set to the end",
 					"topic", k.topic, "group", k.group, "queue", q, "was", offset, "is", most)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"mqx/internal/vfs"
 	"mqx/message"
 	"mqx/store"
+	"mqx/store/ha"
 )
 
 // A group that had consumed what a loss of power took gets the messages that come in their place (N082). After an
@@ -77,4 +78,45 @@ func fiveMessages(t *testing.T, dir string) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A slave whose master was lost with the last messages has their offsets: with the next master it takes those of that one, and as
+// the master itself it begins at the ends of its queues. The messages that come in the place of the lost ones are not passed over.
+func TestOffsetsOfALostTail(t *testing.T) {
+	m := start(t, testConfig(t.TempDir()))
+	m.createTopic("T", 1)
+	for range 5 {
+		m.send("T", 0, "", "x")
+	}
+	m.heartbeat("G", "CLUSTERING")
+	m.commit("G", "T", 0, 4)
+	s := startSlave(t, m, 1, nil)
+	m.until("the log does not come", func() bool { return s.store.MaxOffset("T", 0) == 5 })
+	s.offsets.Commit([]byte("T"), []byte("G"), 0, 9) // as the master before had told
+	var told tables
+	told.b, told.master = s.Broker, m.addr
+	if err := told.syncOffsets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := s.offsets.Committed("T", "G", 0); got != 5 {
+		t.Errorf("beside the next master it is %d, want 5: the end of the queue", got)
+	}
+	m.commit("G", "T", 0, 7) // it is behind
+	if err := told.syncOffsets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := s.offsets.Committed("T", "G", 0); got != 7 {
+		t.Errorf("an offset of a message that has not come yet is %d, want 7", got)
+	}
+	if err := s.role.Change(func(r *roleState) error { r.Epochs = []ha.RoleEpoch{{Epoch: 1, Start: -1}}; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.beginEpoch(); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := s.offsets.Committed("T", "G", 0); got != 5 {
+		t.Errorf("of a promoted slave it is %d, want 5", got)
+	}
+	s.stop()
+	m.stop()
 }

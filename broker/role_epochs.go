@@ -11,6 +11,13 @@ func (b *Broker) beginEpoch() error {
 	if own := b.role.Get(); !own.BeginEpoch(0) {
 		return nil
 	}
+	// What its master had told of offsets may be of messages that it had not sent: those that come in their place must not be
+	// passed over.
+	if b.offsets.cut(b.store.EndOffset) {
+		if err := b.offsets.Save(); err != nil {
+			return err
+		}
+	}
 	end := b.store.LogEnd()
 	return b.role.Change(func(s *roleState) error { s.BeginEpoch(end); return nil })
 }

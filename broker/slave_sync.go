@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -191,6 +192,11 @@ func (t *tables) syncOffsets(ctx context.Context) error {
 			return 0, false
 		}
 		return t.b.offsets.Committed(topic, group, queue)
+	}
+	if t.offsets == nil {
+		// The first look at this master: the one before may have told of offsets of messages that are lost with it. Where this
+		// slave is only behind, the table that is merged next has them.
+		t.b.offsets.lower(t.b.store.MaxOffset, slog.New(slog.DiscardHandler))
 	}
 	t.b.commits.settle(told.OffsetTable, own)
 	for key, queues := range mergeOffsets(t.offsets, told.OffsetTable, own) {

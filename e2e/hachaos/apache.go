@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -92,11 +95,15 @@ func (r *round) mendApache() error {
 	for _, n := range g.slaves() {
 		follow := func(limit time.Duration) error {
 			return g.wait(fmt.Sprintf("slave %d to have the log", n.no), limit, func() (bool, string) {
-				diff := differ(g.master.store(), n.store(), true)
-				return diff == "", diff
+				if diff := differ(g.master.store(), n.store(), true); diff != "" || r.l == nil {
+					return diff == "", diff
+				}
+				// Tables come once a minute; a slave that is promoted before has no topics.
+				text, err := os.ReadFile(n.file(filepath.Join("config", "topics.json")))
+				return bytes.Contains(text, []byte(topic)), fmt.Sprint("no topic at the slave ", err)
 			})
 		}
-		err := follow(45 * time.Second)
+		err := follow(75 * time.Second)
 		if err == nil {
 			continue
 		}
@@ -109,7 +116,7 @@ func (r *round) mendApache() error {
 		if err := n.start(); err != nil {
 			return err
 		}
-		if err := follow(60 * time.Second); err != nil {
+		if err := follow(120 * time.Second); err != nil {
 			return err
 		}
 	}

@@ -85,6 +85,11 @@ func (r *round) run(ctx context.Context, dir string) error {
 	if err := r.g.wait("the load to begin", 90*time.Second, func() (bool, string) { return r.l.acked() >= 50, fmt.Sprint(r.l.acked()) }); err != nil {
 		return err
 	}
+	if r.o.apache {
+		if err := r.mendApache(); err != nil {
+			return err
+		}
+	}
 	for _, s := range r.p.steps {
 		time.Sleep(s.after)
 		r.say("%s", s)
