@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -131,7 +132,7 @@ func newGroup(ctx context.Context, o *options, p *plan, dir string) (*group, err
 		}
 		g.jars = strings.TrimSpace(string(text))
 	}
-	at := 21000 + os.Getpid()%900*10
+	at := 21000 + rand.IntN(900)*10 // others may run at the same time
 	ports, err := freePorts(at, replicas+1)
 	if err != nil {
 		return nil, err
