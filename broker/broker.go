@@ -81,6 +81,7 @@ type Broker struct {
 	slave          *slave // nil: a master
 	role           ha.RoleFile
 	fence          fence
+	acting         acting
 	commits        ownCommits
 	reopening      chan string   // why Run is to end with a ReopenError
 	taken          chan struct{} // a name server has taken a registration
@@ -197,6 +198,7 @@ func New(cfg Config) (*Broker, error) {
 	b.delays.progress.moved = func() { b.peers.changed(partDelays) }
 	b.offsets.peers = b.peers
 	b.transactions, b.timers = newTransactions(b), newTimerService(b)
+	b.acting.told = make(chan minTold, 16)
 	return b, nil
 }
 
@@ -247,7 +249,11 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 	var reopen string
 	if err == nil {
+		b.preOnline(ctx)
 		b.register(ctx)
+		if b.cfg().EnableSlaveActingMaster {
+			workers.Go(func() { b.runActing(workerCtx) })
+		}
 		close(b.ready)
 		select {
 		case <-ctx.Done():

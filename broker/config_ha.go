@@ -41,6 +41,15 @@ type Replication struct {
 	TotalReplicas int `conf:"totalReplicas"`
 	// ReadUncommitted shows consumers what has no copies yet, whatever the level says.
 	ReadUncommitted bool `conf:"readUnCommitted"`
+	// EnableSlaveActingMaster lets the slave with the smallest id stand in for a master that is away, for reads. Name servers
+	// forget a broker that has not beaten for NotActive; it beats each BrokerHeartbeat, with HeartbeatTimeout for the answer, and
+	// looks at its group each SyncMemberGroup. SkipPreOnline puts it into the routes without waiting for its group.
+	EnableSlaveActingMaster bool          `conf:"enableSlaveActingMaster"`
+	NotActive               time.Duration `conf:"brokerNotActiveTimeoutMillis,ms"`
+	BrokerHeartbeat         time.Duration `conf:"brokerHeartbeatInterval,ms"`
+	HeartbeatTimeout        time.Duration `conf:"sendHeartbeatTimeoutMillis,ms"`
+	SyncMemberGroup         time.Duration `conf:"syncBrokerMemberGroupPeriod,ms"`
+	SkipPreOnline           bool          `conf:"skipPreOnline"`
 	// ReplicationLevel is mqx's own: async, semi-sync, sync or quorum, of an ASYNC_MASTER and a SYNC_MASTER alike; "" is what
 	// Apache's keys say.
 	ReplicationLevel string `conf:"replicationLevel"`
@@ -59,7 +68,8 @@ func defaultReplication() Replication {
 	return Replication{
 		HABatchBytes: 32 << 10, HAHeartbeat: 5 * time.Second, HASilence: 20 * time.Second, HABytesPerSecond: 100 << 20,
 		InSyncReplicas: 1, SlaveTimeout: 3 * time.Second, MinInSyncReplicas: 1, MaxGapNotInSync: 256 << 20,
-		MaxTimeNotCaughtUp: 15 * time.Second, TotalReplicas: 1, HAAckMode: "written",
+		MaxTimeNotCaughtUp: 15 * time.Second, TotalReplicas: 1, NotActive: 10 * time.Second, BrokerHeartbeat: time.Second,
+		HeartbeatTimeout: time.Second, SyncMemberGroup: time.Second, HAAckMode: "written",
 		SemiSyncDegradeAfter: 3, SemiSyncDegradeAlone: 5 * time.Second, SemiSyncRearmAfter: 3 * time.Second,
 	}
 }
@@ -76,6 +86,10 @@ func (r *Replication) positives() []bound {
 		{"totalReplicas", int64(r.TotalReplicas), 1},
 		{"haMaxGapNotInSync", r.MaxGapNotInSync, 1},
 		{"haMaxTimeSlaveNotCatchup", r.MaxTimeNotCaughtUp.Milliseconds(), 1},
+		{"brokerNotActiveTimeoutMillis", r.NotActive.Milliseconds(), 1},
+		{"brokerHeartbeatInterval", r.BrokerHeartbeat.Milliseconds(), 100},
+		{"sendHeartbeatTimeoutMillis", r.HeartbeatTimeout.Milliseconds(), 1},
+		{"syncBrokerMemberGroupPeriod", r.SyncMemberGroup.Milliseconds(), 100},
 		{"semiSyncDegradeAfter", int64(r.SemiSyncDegradeAfter), 1},
 		{"semiSyncDegradeAlone", r.SemiSyncDegradeAlone.Milliseconds(), 1},
 		{"semiSyncRearmAfter", r.SemiSyncRearmAfter.Milliseconds(), 1},
@@ -157,6 +171,9 @@ func (c *Config) validateReplication(bad func(key, format string, args ...any)) 
 // replicationWarnings are lines about a level that promises less than it seems to.
 func (c *Config) replicationWarnings() (out []string) {
 	r := c.rules()
+	if c.EnableSlaveActingMaster && c.isSlave() {
+		out = append(out, "remark: enableSlaveActingMaster: this slave stands in for its master for reads and offsets; what is delayed, transactions to be checked and pops to be revived wait for the master")
+	}
 	switch {
 	case c.isSlave() || r.Level == ha.LevelAsync:
 	case !r.Waits():

@@ -40,7 +40,7 @@ var apacheKeys = sync.OnceValue(func() map[string]apacheKey {
 
 // noEffectReasons say why a key that Apache knows has no effect here.
 var noEffectReasons = map[string]string{
-	"acting":       "this part of replication is not served yet",
+	"acting":       "queues are locked at one broker, and what an acting master has is sent to no other group",
 	"aclv1":        "access control is not served yet",
 	"addrserver":   "name servers are not fetched from an address server; give namesrvAddr, without which this key stops the start",
 	"auth":         "authentication and authorization are not served yet",
@@ -53,7 +53,7 @@ var noEffectReasons = map[string]string{
 	"dledger":      "the DLedger commit log is not served",
 	"flow":         "requests take another path here and need no such setting",
 	"graceful":     "a stop always answers what is in flight and GO_AWAY to what comes, for as long as that takes",
-	"ha":           "this part of replication is not served yet",
+	"ha":           "a slave compares its last record with its master's, whatever its size, and needs no such bound",
 	"inline":       "does not apply: these requests are answered on the event loops",
 	"compensation": "subscriptions that only pull requests carry are not kept",
 	"jvm":          "concerns the Java process",
@@ -102,8 +102,8 @@ var refusals = props.Refusals{
 	{Key: "duplicationEnable", Promises: props.IsTrue, Why: "duplication between masters is not served"},
 	{Key: "enableControllerMode", Promises: props.IsTrue, Why: "controller mode is not served yet: no replica would take over"},
 	{Key: "enableDLegerCommitLog", Promises: props.IsTrue, Why: "the DLedger commit log is not served: there would be one copy"},
-	{Key: "enableSlaveActingMaster", Promises: props.IsTrue, Why: "acting masters are not served yet"},
-	{Key: "enableRemoteEscape", Promises: props.IsTrue, Why: "acting masters are not served yet"},
+	{Key: "syncMasterFlushOffsetWhenStartup", Promises: props.IsTrue, Why: "the flushed position of the master is not kept at a slave, which compares its log with the master's instead"},
+	{Key: "enableRemoteEscape", Promises: props.IsTrue, Why: "acting masters serve reads here: what is delayed, transactions and pops are not sent to another group, they wait for the master"},
 	{Key: "lockInStrictMode", Promises: props.IsTrue, Why: "queues are locked at one broker: a replica that takes over would know of no lock"},
 	{Key: "disableConsumeIfConsumerReadSlowly", Promises: props.IsTrue, Why: "groups that fall behind are not switched off: they would go on"},
 	{Key: "socksProxyConfig", Promises: notNoMap, Why: "connections are made directly: what is behind the SOCKS proxy would not be reached"},

@@ -223,7 +223,7 @@ func (b *Broker) own() *brokerProps { return b.ownProps.Load() }
 
 func (b *Broker) registerSettings() registerSettings {
 	c := b.cfg()
-	return registerSettings{period: c.RegisterPeriod, timeout: c.RegisterTimeout, force: c.ForceRegister, permission: int32(c.BrokerPermission), epoch: b.role.Epoch()}
+	return registerSettings{period: c.RegisterPeriod, timeout: c.RegisterTimeout, force: c.ForceRegister, permission: int32(c.BrokerPermission), epoch: b.role.Epoch(), acting: c.EnableSlaveActingMaster, notActive: c.NotActive}
 }
 
 func (b *Broker) groupRules() groupRules {

@@ -94,7 +94,7 @@ var refusedValues = map[string][2]string{
 	"duplicationEnable":                  {"true", "false"},
 	"enableControllerMode":               {"true", "false"},
 	"enableDLegerCommitLog":              {"TRUE", "false"},
-	"enableSlaveActingMaster":            {"true", "false"},
+	"syncMasterFlushOffsetWhenStartup":   {"true", "false"},
 	"enableRemoteEscape":                 {"true", "false"},
 	"lockInStrictMode":                   {"true", "false"},
 	"disableConsumeIfConsumerReadSlowly": {"true", "false"},

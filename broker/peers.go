@@ -80,7 +80,7 @@ func (p *peers) add(id, addr string) {
 	if addr == "" {
 		return
 	}
-	now := time.Now()
+	now := p.b.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, ok := p.mu.slaves[id]; !ok && len(p.mu.slaves) >= maxPeers {
@@ -171,7 +171,7 @@ func (p *peers) run(ctx context.Context) {
 
 // round tells what has changed since the last one.
 func (p *peers) round(ctx context.Context) {
-	body, addrs, waiting := p.take(time.Now())
+	body, addrs, waiting := p.take(p.b.now())
 	defer func() {
 		for _, done := range waiting {
 			done()
@@ -205,7 +205,7 @@ func (p *peers) late(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.mu.slaves[id]; s != nil {
-		s.after = time.Now().Add(tellAgain)
+		s.after = p.b.now().Add(tellAgain)
 	}
 }
 

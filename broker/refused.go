@@ -22,8 +22,6 @@ var refusedReasons = map[int32]string{
 	remoting.ReqUpdateAndCreateStaticTopic:  "static topics are not served",
 	remoting.ReqCheckRocksDBCQWriteProgress: noRocksDB,
 	remoting.ReqExportRocksDBConfigToJSON:   noRocksDB,
-	remoting.ReqNotifyMinBrokerIDChange:     noReplicas,
-	remoting.ReqExchangeBrokerHAInfo:        noReplicas,
 	remoting.ReqResetMasterFlushOffset:      noReplicas,
 	remoting.ReqGetBrokerEpochCache:         "controller mode is not served",
 	remoting.ReqNotifyBrokerRoleChanged:     "controller mode is not served",

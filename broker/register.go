@@ -79,7 +79,9 @@ type registerSettings struct {
 	period, timeout time.Duration
 	force           bool
 	permission      int32
-	epoch           int64 // the state version of registrations: the name server lets the higher one be the master
+	acting          bool          // enableSlaveActingMaster
+	notActive       time.Duration // with that: when name servers forget a broker that does not beat
+	epoch           int64         // the state version of registrations: the name server lets the higher one be the master
 }
 
 // nsTarget is one name server.
@@ -471,11 +473,15 @@ func (r *registrar) request(topics map[string]remoting.TopicConfig, version remo
 	if err != nil {
 		return nil, err
 	}
-	who := r.who()
-	req := remoting.NewRequest(remoting.ReqRegisterBroker, &remoting.RegisterBrokerHeader{
+	who, s := r.who(), r.settings()
+	h := &remoting.RegisterBrokerHeader{
 		BrokerName: who.name, BrokerAddr: who.addr, ClusterName: who.cluster, HAServerAddr: who.haAddr,
-		BrokerID: who.id, EnableActingMaster: remoting.Some(false), BodyCRC32: remoting.Some(int32(message.BodyCRC(body))),
-	})
+		BrokerID: who.id, EnableActingMaster: remoting.Some(s.acting), BodyCRC32: remoting.Some(int32(message.BodyCRC(body))),
+	}
+	if s.acting {
+		h.HeartbeatTimeoutMillis = remoting.Some(s.notActive.Milliseconds())
+	}
+	req := remoting.NewRequest(remoting.ReqRegisterBroker, h)
 	req.Body = body
 	return req, nil
 }

@@ -22,7 +22,7 @@ func (r *replication) copies() *remoting.HACopies {
 	for _, x := range r.master.Conns() {
 		addrs[x.Replica] = append(addrs[x.Replica], x.Peer)
 	}
-	now := time.Now()
+	now := r.b.now()
 	for _, x := range r.master.Replicas() {
 		c.Replicas = append(c.Replicas, remoting.HAReplica{
 			ID: x.ID, Known: x.Known, Addrs: addrs[x.ID], End: x.End, GapMillis: gapMillis(&x, st.End, now),
@@ -57,7 +57,7 @@ func (r *replication) metrics(s *metrics.Scrape) {
 		}
 		s.Gauge("mqx_ha_following", "1 while this slave follows its master.", following, none)
 		if !st.Heard.IsZero() {
-			s.Gauge("mqx_ha_heard_seconds", "Time since this slave has heard from its master.", time.Since(st.Heard).Seconds(), none)
+			s.Gauge("mqx_ha_heard_seconds", "Time since this slave has heard from its master.", r.b.now().Sub(st.Heard).Seconds(), none)
 		}
 		return
 	}
@@ -71,7 +71,7 @@ func (r *replication) metrics(s *metrics.Scrape) {
 	s.Gauge("mqx_ha_in_sync_slaves", "Slaves in sync.", float64(st.InSync), none)
 	s.Gauge("mqx_ha_waiting", "Sends that wait for copies.", float64(st.Waiting), none)
 	var times, bytes, seconds float64
-	now := time.Now().UnixMilli()
+	now := r.b.now().UnixMilli()
 	for _, i := range st.Intervals {
 		to, ended := i.To, i.Ended
 		if i.Open() {
@@ -84,7 +84,7 @@ func (r *replication) metrics(s *metrics.Scrape) {
 	s.Gauge("mqx_ha_degraded_intervals", "Times of fewer copies that are remembered (64 at most).", times, none)
 	s.Gauge("mqx_ha_degraded_bytes", "Bytes of the log that were acknowledged in them.", bytes, none)
 	s.Gauge("mqx_ha_degraded_seconds", "How long they were.", seconds, none)
-	at := time.Now()
+	at := r.b.now()
 	for _, x := range r.master.Replicas() {
 		l := s.Labels("slave", x.ID)
 		s.Gauge("mqx_ha_slave_gap_bytes", "Bytes that the slave has not got.", float64(max(0, st.End-x.End)), l)

@@ -108,12 +108,13 @@ func (b *Broker) takeBack(ctx context.Context) error {
 	return nil
 }
 
-func (b *Broker) takeBackFrom(ctx context.Context, slave string) {
+// takeBackFrom does so with one slave and reports whether it is one of mqx, whatever it told.
+func (b *Broker) takeBackFrom(ctx context.Context, slave string) bool {
 	req := remoting.NewRequest(remoting.ReqMqxHA, nil)
 	req.Fields.Set(remoting.FieldAct, remoting.HAActOffsets)
 	resp, err := b.client.Call(ctx, slave, req)
 	if err == nil && resp.Code == remoting.RespRequestCodeNotSupported {
-		return // a slave of Apache
+		return false // a slave of Apache
 	}
 	var told remoting.ConsumerOffsets
 	if err == nil && resp.Code != remoting.RespSuccess {
@@ -124,8 +125,14 @@ func (b *Broker) takeBackFrom(ctx context.Context, slave string) {
 	}
 	if err != nil {
 		b.log.Warn("a slave did not tell what was committed to it meanwhile", "slave", slave, "error", err)
-		return
+		return true
 	}
+	b.mergeBack(slave, &told)
+	return true
+}
+
+// mergeBack takes over offsets of a slave: never backwards, and never beyond the end of a queue.
+func (b *Broker) mergeBack(slave string, told *remoting.ConsumerOffsets) {
 	n := 0
 	for key, queues := range told.OffsetTable {
 		topic, group, ok := splitOffsetKey(key)
@@ -133,7 +140,7 @@ func (b *Broker) takeBackFrom(ctx context.Context, slave string) {
 			continue
 		}
 		for q, at := range queues {
-			at = min(at, b.store.MaxOffset(topic, q))
+			at = min(at, b.store.EndOffset(topic, q))
 			if have, ok := b.offsets.Committed(topic, group, q); !ok || at > have {
 				b.offsets.Commit([]byte(topic), []byte(group), q, at)
 				n++

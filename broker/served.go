@@ -105,6 +105,8 @@ var services = []service{
 	{code: remoting.ReqCloneGroupOffset, stage: adminStage, handle: (*Broker).handleCloneOffset},
 	{code: remoting.ReqViewBrokerStatsData, stage: adminStage, handle: (*Broker).handleViewStats, note: "TOPIC_PUT_NUMS, TOPIC_PUT_SIZE, GROUP_GET_NUMS, GROUP_GET_SIZE, SNDBCK_PUT_NUMS, BROKER_PUT_NUMS, BROKER_GET_NUMS"},
 	{code: remoting.ReqGetBrokerRuntimeInfo, stage: adminStage, handle: (*Broker).handleRuntimeInfo},
+	{code: remoting.ReqNotifyMinBrokerIDChange, stage: adminStage, handle: (*Broker).handleMinIDChange},
+	{code: remoting.ReqExchangeBrokerHAInfo, stage: adminStage, handle: (*Broker).handleExchangeHA},
 	{code: remoting.ReqGetBrokerHAStatus, stage: adminStage, handle: (*Broker).handleHAStatus},
 	{code: remoting.ReqGetBrokerConfig, stage: adminStage, handle: (*Broker).handleGetConfig},
 	{code: remoting.ReqUpdateBrokerConfig, stage: adminStage, handle: (*Broker).handleUpdateConfig, note: "keys without effect and unknown keys are refused"},
