@@ -127,6 +127,13 @@ func TestSealAndForward(t *testing.T) {
 	if got := p.s.ends("T", 4); got[2] != 2 {
 		t.Errorf("after the seal is taken off the queues end at %v", got)
 	}
+	// Who makes a sealed topic writable, and knows nothing of the attribute, gets what was asked for.
+	p.seal("+mqx.forward=0|d:4", 4, true)
+	p.s.createTopic("T", 4)
+	p.s.send("T", 2, "", "once more")
+	if got := p.s.ends("T", 4); got[2] != 3 {
+		t.Errorf("after the topic was made writable the queues end at %v", got)
+	}
 }
 
 // Queues above a number go to those below it, on the same broker.

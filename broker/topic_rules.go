@@ -113,6 +113,10 @@ func (t *topicTable) checkTopic(c remoting.TopicConfig, changes map[string]strin
 	if err != nil {
 		return c, err
 	}
+	_, asked := changes["+"+attrForward]
+	if old != nil && !asked && !writable(old.Perm) && writable(c.Perm) {
+		delete(merged, attrForward) // it is written here again
+	}
 	c.Attributes = merged
 	return c, nil
 }
