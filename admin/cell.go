@@ -37,8 +37,9 @@ type cellKind[T any] struct {
 	// lost tells what a change would lose that nobody has read: such a plan asks for the
 	// name. May be nil. A server that cannot tell is an error of its own.
 	lost func(ctx context.Context, c *Client, cells []cell[T]) ([]Note, []TargetError)
-	// secret reports whether the state of a part is shown to nobody; may be nil.
-	secret func(part string) bool
+	// hide returns what is shown of a state that is a secret, and whether it is one: it
+	// is written down nowhere, so that its change cannot be taken back. May be nil.
+	hide func(part string, v T) (T, bool)
 	// carry keeps of a written state what a read one does not tell; may be nil.
 	carry func(from, to *T)
 	// settle does what is left when all cells are written; may be nil.
@@ -100,34 +101,39 @@ func (k *cellKind[T]) text(v *T) string {
 	return fmt.Sprint(k.view(v))
 }
 
-// textOf is text, but for a part that is shown to nobody.
-func (k *cellKind[T]) textOf(part string, v *T) string {
-	if k.secret != nil && k.secret(part) && v != nil {
-		return "(hidden)"
+// shown is what may be shown of a state, and whether that is less than all of it.
+func (k *cellKind[T]) shown(part string, v *T) (*T, bool) {
+	if k.hide == nil || v == nil {
+		return v, false
 	}
+	s, secret := k.hide(part, *v)
+	return &s, secret
+}
+
+// secret reports whether one of the states of a cell is to be written down nowhere.
+func (k *cellKind[T]) secret(x cell[T]) bool {
+	_, was := k.shown(x.part, x.was)
+	_, is := k.shown(x.part, x.is)
+	return was || is
+}
+
+// textOf is text, without what is secret.
+func (k *cellKind[T]) textOf(part string, v *T) string {
+	v, _ = k.shown(part, v)
 	return k.text(v)
 }
 
 func (k *cellKind[T]) step(x cell[T], object string) Step {
-	s := Step{Broker: x.at.Name, Addr: x.at.Addr, Action: k.action(x), Before: k.view(x.was), After: k.view(x.is)}
+	was, _ := k.shown(x.part, x.was)
+	is, _ := k.shown(x.part, x.is)
+	s := Step{Broker: x.at.Name, Addr: x.at.Addr, Action: k.action(x), Before: k.view(was), After: k.view(is)}
 	if x.part != object {
 		s.Part = x.part
-	}
-	if k.secret != nil && k.secret(x.part) {
-		s.Before, s.After = hiddenState(x.was), hiddenState(x.is)
 	}
 	if k.warn != nil && s.Action != ActionNone {
 		s.Warning = k.warn(x.was, x.is)
 	}
 	return s
-}
-
-// hiddenState stands for a state that is shown to nobody.
-func hiddenState[T any](v *T) any {
-	if v == nil {
-		return nil
-	}
-	return "(hidden)"
 }
 
 // cellPlan is a change of cells, planned and not yet done.
@@ -280,6 +286,9 @@ func (p *cellPlan[T]) Apply(ctx context.Context, c *Client) (*Applied, error) {
 		}
 		if p.k.final != nil && out.Final == nil {
 			out.Final = p.k.final(x.was, x.is)
+		}
+		if p.k.secret(x) {
+			out.Final = fmt.Errorf("the value of %s is a secret, which is written down nowhere", x.part)
 		}
 		s, err := saveCell(cell[T]{at: x.at, part: x.part, was: x.is, is: x.was})
 		if err != nil {

@@ -70,12 +70,15 @@ func loadCell[T any](s savedCell) (cell[T], error) {
 	return x, nil
 }
 
-// Saved is the plan in the form that can be written down. A state that has no JSON
-// form is a fault of this program; it is missing from what is written, and Replan
-// refuses it.
+// Saved is the plan in the form that can be written down, without secrets: a plan that
+// has one is not to be saved. A state that has no JSON form is a fault of this program. Both
+// are missing from what is written, and Replan refuses it.
 func (p *cellPlan[T]) Saved() any {
 	s := savedCells{Object: p.object, Title: p.title, Place: p.place, Options: p.options, Clusters: p.clusters, Notes: p.notes, Missing: missingNames(p.missing)}
 	for _, x := range p.cells {
+		if p.k.secret(x) {
+			continue
+		}
 		if saved, err := saveCell(x); err == nil {
 			s.Cells = append(s.Cells, saved)
 		}

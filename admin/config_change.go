@@ -69,7 +69,14 @@ var (
 
 func configCells(kind string, get, update int32) *cellKind[ConfigValue] {
 	return &cellKind[ConfigValue]{
-		kind: kind, what: "key", secret: bundle.IsSecretKey, lost: lostByRetention,
+		kind: kind, what: "key", lost: lostByRetention,
+		hide: func(key string, v ConfigValue) (ConfigValue, bool) {
+			secret := bundle.IsSecret(key, v.Value)
+			if secret {
+				v.Value = "(hidden)"
+			}
+			return v, secret
+		},
 		same:  func(a, b ConfigValue) bool { return a.Value == b.Value },
 		carry: func(from, to *ConfigValue) { to.Active, to.Saved = from.Active, from.Saved },
 		read: func(ctx context.Context, c *Client, at Broker, parts []string) (map[string]ConfigValue, error) {

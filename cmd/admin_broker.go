@@ -49,7 +49,7 @@ var brokerListSchema = render.Schema{Kind: "BrokerList", Name: "broker", Fields:
 	{Name: "ackQueue", Kind: render.Int, Wide: true, Doc: "acknowledgements that wait"},
 	{Name: "ackWaitMs", Kind: render.Int, Wide: true, Doc: "how long the first of them has waited, in ms"},
 	{Name: "pageCacheLockMs", Kind: render.Int, Wide: true, Doc: "how long the log has been locked for a write, in ms"},
-	{Name: "timerReadBehindMs", Kind: render.Int, Wide: true, Doc: "how late timer messages are, in ms as the broker counts"},
+	{Name: "timerBehindSeconds", Kind: render.Int, Wide: true, Doc: "how far the reading of the timer log is behind, in seconds"},
 	{Name: "timerOffsetBehind", Kind: render.Int, Wide: true, Doc: "timer messages not yet on the wheel"},
 	{Name: "timerCongested", Kind: render.Int, Wide: true, Doc: "timer messages in full slots"},
 	{Name: "timerInTps", Kind: render.Float, Wide: true, Doc: "timer messages put on the wheel a second"},

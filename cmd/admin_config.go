@@ -153,7 +153,7 @@ func knownKeys(configs []admin.ServerConfig, keys []string) error {
 // shownValue is the value of a key as it is printed: those of secrets are not, so that they
 // do not get into tickets and logs. mqx mqadmin prints what Apache's tool does.
 func shownValue(key, value string) string {
-	if bundle.IsSecretKey(key) && value != "" && value != "true" && value != "false" {
+	if bundle.IsSecret(key, value) {
 		return hidden
 	}
 	return value

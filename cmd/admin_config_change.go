@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/admin"
+	"mqx/internal/bundle"
+	"mqx/internal/contexts"
 	"mqx/internal/render"
 )
 
@@ -28,8 +30,13 @@ func newConfigSetCmd(a *app) *cobra.Command {
 		Long: `Only the keys that are named change. What comes back says of each whether it is
 active now or after a restart, and where the server has written it down: mqx's
 servers say so themselves, of Apache's it is what is known of the key. Apache's
-servers write their whole configuration into the file, comments are lost there.`,
+servers write their whole configuration into the file, comments are lost there.
+
+The value of a password, key or token is given by where it is found: env:NAME,
+file:PATH or cmd:COMMAND. It is shown nowhere and written down nowhere, so that such
+a change can be neither saved as a plan nor taken back.`,
 		Example: `  mqx admin config set -b broker-b fileReservedTime=24
+  mqx admin config set -b broker-b initAuthenticationUser=file:/run/secrets/init --yes
   mqx admin config set -c DefaultCluster --replicas brokerPermission=4 --dry-run
   mqx admin config set --nameservers enableTopicList=false --yes
   mqx admin config set --controller 10.0.0.1:9878 scanNotActiveBrokerInterval=3000 --yes`,
@@ -58,7 +65,14 @@ func (o *setConfigOptions) set(a *app, c *cobra.Command, args []string) error {
 		if _, twice := values[key]; twice {
 			return usagef("cannot set %s: it is given twice", key)
 		}
-		values[key] = strings.TrimSpace(value)
+		value = strings.TrimSpace(value)
+		if bundle.IsSecret(key, value) {
+			var err error
+			if value, err = o.secret(a, c, key, value); err != nil {
+				return err
+			}
+		}
+		values[key] = value
 	}
 	if len(values) == 0 {
 		return usagef("cannot run %q: KEY=VALUE is missing", c.CommandPath()).try("mqx admin config set fileReservedTime=24")
@@ -79,6 +93,20 @@ func (o *setConfigOptions) set(a *app, c *cobra.Command, args []string) error {
 		}
 		return p, nil
 	})
+}
+
+// secret reads the value of a key that is called as secrets are from where it is said to
+// be found: a value on the command line is seen by everybody on the machine.
+func (o *setConfigOptions) secret(a *app, c *cobra.Command, key, from string) (string, error) {
+	source, err := contexts.ParseSource(from)
+	if err != nil {
+		return "", usagef("cannot take the value of %s from the command line: everybody on this machine sees it there", key).
+			because("a secret is env:NAME, file:PATH or cmd:COMMAND; text:VALUE where it is none").try("mqx admin config set %s=env:NAME", key)
+	}
+	if o.safety.planOut != "" {
+		return "", usagef("cannot use --plan-out with %s: a plan does not hold secrets", key).try("--dry-run")
+	}
+	return a.secret(c.Context(), chosen[contexts.Source]{source, key})
 }
 
 var configDiffSchema = render.Schema{Kind: "ConfigDiffList", Name: "key", Fields: []render.Field{

@@ -147,7 +147,16 @@ func TestOffsetReset(t *testing.T) {
 		"group":   {"--from-group", "e2e_reset_model"},
 		"message": {"--to-message", last.OffsetMsgID},
 	}
-	for _, online := range []string{"java start", "java time", "java message", "go offset", "go back", "go queue", "go group", "pop back"} {
+	onlines := []string{"java start", "java time", "java message", "go offset", "go back", "go queue", "go group", "pop back"}
+	offlines := []string{"java start", "java time", "java group", "go offset", "go back", "go message", "java queue"}
+	if os.Getenv("MQX_E2E_ALL") != "" { // each way with each client
+		onlines, offlines = []string{"pop back"}, nil
+		for target := range targets {
+			onlines = append(onlines, "java "+target, "go "+target)
+			offlines = append(offlines, "java "+target, "go "+target)
+		}
+	}
+	for _, online := range onlines {
 		client, target, _ := strings.Cut(online, " ")
 		t.Run("online "+online, func(t *testing.T) {
 			t.Parallel()
@@ -160,7 +169,7 @@ func TestOffsetReset(t *testing.T) {
 			mqx(t, "wait", "lag", "-n", r.namesrv, "-g", group, "-t", r.topic, "--within", "60s")
 		})
 	}
-	for _, offline := range []string{"java start", "java time", "java group", "go offset", "go back", "go message", "java queue"} {
+	for _, offline := range offlines {
 		client, target, _ := strings.Cut(offline, " ")
 		t.Run("offline "+offline, func(t *testing.T) {
 			t.Parallel()

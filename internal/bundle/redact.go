@@ -33,8 +33,11 @@ func isSecret(text []byte) bool {
 	return slices.ContainsFunc(secretWords, func(w string) bool { return bytes.Contains(small, []byte(w)) })
 }
 
-// IsSecretKey reports whether a key of a configuration is called as secrets are.
-func IsSecretKey(key string) bool { return isSecret([]byte(key)) }
+// IsSecret reports whether a value of a configuration is to be shown to nobody: its key is
+// called as secrets are, and it is no switch.
+func IsSecret(key, value string) bool {
+	return isSecret([]byte(key)) && value != "" && value != "true" && value != "false"
+}
 
 // Redact takes the values of secrets out of a text: of keys that are called password,
 // secret, token and the like, in properties, JSON and YAML, and private keys.
@@ -62,7 +65,7 @@ func Properties(values map[string]string) []byte {
 	for _, k := range slices.Sorted(maps.Keys(values)) {
 		v := []byte(values[k])
 		switch {
-		case isSecret([]byte(k)) && len(v) > 0 && values[k] != "true" && values[k] != "false":
+		case IsSecret(k, values[k]):
 			v = []byte(Redacted)
 		default:
 			v = Redact(v)
