@@ -70,7 +70,7 @@ func TestStaticLayout(t *testing.T) {
 	}
 }
 
-// What a remap moved goes back to who led it, by a mapping of its own.
+// What a remap moved goes back to who led it, by a mapping of its own: no file that somebody has to keep (AT08).
 func TestStaticUndo(t *testing.T) {
 	const topic = "S"
 	all := []string{"a", "b"}

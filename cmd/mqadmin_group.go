@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -133,7 +134,14 @@ func (a *app) mqadminGroups(ctx context.Context, client *admin.Client) error {
 		for _, q := range g.Queues {
 			diff += q.BrokerOffset - q.ConsumerOffset
 		}
-		if err := a.printf("%-64s  %-6d  %-24s %-5s  %-14s  %-7d  %d\n", front(group, 64), len(g.Online), version, kind, model, int(g.ConsumeTPS), diff); err != nil {
+		count, tps, total := strconv.Itoa(len(g.Online)), strconv.Itoa(int(g.ConsumeTPS)), strconv.FormatInt(diff, 10)
+		if len(g.Errors) > 0 { // what a broker did not tell is no 0, and a sum without it is none
+			count, tps, total = "-", "-", "-"
+			if len(g.Online) == 0 {
+				version = "-"
+			}
+		}
+		if err := a.printf("%-64s  %-6s  %-24s %-5s  %-14s  %-7s  %s\n", front(group, 64), count, version, kind, model, tps, total); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func TestFaultNumbersAreExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	number := regexp.MustCompile(`\bN[01][0-9]{2}\b`)
+	number := regexp.MustCompile(`\b(?:N[01][0-9]{2}|AT0[0-9])\b`)
 	explained := map[string]bool{}
 	for line := range bytes.Lines(page) {
 		if n, ok := bytes.CutPrefix(line, []byte("| ")); ok && number.Match(n[:min(4, len(n))]) {
@@ -37,7 +37,7 @@ func TestFaultNumbersAreExplained(t *testing.T) {
 		if d.IsDir() {
 			return skipDir(root, p, d)
 		}
-		if !strings.HasSuffix(p, ".go") || filepath.Base(p) == "faults_test.go" {
+		if !strings.HasSuffix(p, ".go") && !strings.HasSuffix(p, ".txtar") || filepath.Base(p) == "faults_test.go" {
 			return nil
 		}
 		text, err := os.ReadFile(p)
@@ -56,7 +56,7 @@ func TestFaultNumbersAreExplained(t *testing.T) {
 	}
 	for _, n := range slices.Sorted(maps.Keys(explained)) {
 		if used[n] == "" {
-			t.Errorf("docs/known-faults.md explains %s, which no Go file names", n)
+			t.Errorf("docs/known-faults.md explains %s, which no Go file and no script names", n)
 		}
 	}
 	if len(explained) < 50 {
