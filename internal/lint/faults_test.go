@@ -37,7 +37,7 @@ func TestFaultNumbersAreExplained(t *testing.T) {
 		if d.IsDir() {
 			return skipDir(root, p, d)
 		}
-		if !strings.HasSuffix(p, ".go") && !strings.HasSuffix(p, ".txtar") || filepath.Base(p) == "faults_test.go" {
+		if !strings.HasSuffix(p, ".go") || filepath.Base(p) == "faults_test.go" {
 			return nil
 		}
 		text, err := os.ReadFile(p)
@@ -48,6 +48,23 @@ func TestFaultNumbersAreExplained(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	scripts, err := filepath.Glob(filepath.Join(root, "cmd", "testdata", "script", "*.txtar"))
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	withServers, err := filepath.Glob(filepath.Join(root, "e2e", "*_test.go"))
+	if err != nil || len(withServers) == 0 {
+		t.Fatalf("no tests with servers: %v", err)
+	}
+	for _, p := range append(scripts, withServers...) {
+		text, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range number.FindAllString(string(text), -1) {
+			used[n] = p
+		}
 	}
 	for _, n := range slices.Sorted(maps.Keys(used)) {
 		if !explained[n] {
