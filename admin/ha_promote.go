@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"mqx/internal/ballot"
 	"mqx/remoting"
 )
 
@@ -212,7 +213,9 @@ func (c *Client) planPromote(ctx context.Context, spec RoleSpec) (*rolePlan, err
 			p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("slave %s has %s; they are cut there by mqx admin ha resync", m.Addr, m.more(at))})
 		}
 	}
-	p.epoch++
+	if at.state != nil { // else it is refused
+		p.epoch = ballot.Next(p.epoch, at.state.Number)
+	}
 	if err := p.takeFrom(what, all); err != nil {
 		return nil, err
 	}

@@ -88,6 +88,9 @@ func (b *Broker) takeRole(name string, id int64, change func(*roleState) error) 
 	was := roleInstead{Role: loaded.BrokerRole, ID: loaded.BrokerID}
 	set := func(instead roleInstead, change func(*roleState) error) error {
 		return b.role.Change(func(s *roleState) error {
+			if s.Number == nil {
+				s.Number = &was.ID
+			}
 			s.Role, s.ID, s.Instead = name, id, &instead
 			return change(s)
 		})

@@ -100,6 +100,10 @@ func (b *Broker) haState() (*remoting.HAState, error) {
 		Epoch: st.Epoch, LogMin: b.store.LogMin(), LogEnd: b.store.LogEnd(), Flushed: b.store.LogFlushed(), Fenced: b.fence.why(),
 		Epochs: haEpochs(st.Epochs), LastEpoch: ha.LastEpoch(st.Epochs, b.store.LogEnd()), Kept: len(kept),
 	}
+	s.Number = cfg.BrokerID
+	if st.Number != nil {
+		s.Number = *st.Number
+	}
 	if st.Fenced != nil {
 		s.FencedBy, s.FencedEpoch = st.Fenced.Addr, st.Fenced.Epoch
 	}

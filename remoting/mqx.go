@@ -22,6 +22,7 @@ type HAState struct {
 	BrokerName string `json:"brokerName"`
 	BrokerID   int64  `json:"brokerId"`
 	Role       string `json:"role"`
+	Number     int64  `json:"number"` // the brokerId before its first change of role
 	Addr       string `json:"addr"`
 	HAAddr     string `json:"haAddr"`
 	// Epoch is that of the newest promotion in the group that the broker knows, 0 before the first. A master serves in it.

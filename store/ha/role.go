@@ -39,7 +39,10 @@ type RoleState struct {
 	// Pending is what is to be done with the log before the next start serves.
 	Pending *RolePending `json:"pending,omitempty"`
 	// Fenced is the master that has taken this one's place.
-	Fenced *RoleRival  `json:"fenced,omitempty"`
+	Fenced *RoleRival `json:"fenced,omitempty"`
+	// Number is the brokerId that the broker had before its first change of role; nil until then. It keeps it, whatever ids it
+	// has later, so that no two brokers are promoted with one epoch (internal/ballot).
+	Number *int64      `json:"number,omitempty"`
 	Epochs []RoleEpoch `json:"epochs,omitempty"` // of its log, oldest first
 }
 
