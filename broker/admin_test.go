@@ -53,9 +53,6 @@ func TestTopicRequests(t *testing.T) {
 			t.Errorf("%s is missing in %v", name, sys.TopicList)
 		}
 	}
-	if resp := r.call(remoting.ReqUpdateAndCreateStaticTopic, nil, nil); resp.Code != remoting.RespRequestCodeNotSupported {
-		t.Errorf("%d", resp.Code)
-	}
 	for _, code := range []int32{remoting.ReqCleanUnusedTopic, remoting.ReqCleanExpiredConsumeQueue, remoting.ReqDeleteExpiredCommitLog} {
 		r.ok(code, nil, nil)
 	}
@@ -567,27 +564,6 @@ func TestNamesrvFromFile(t *testing.T) {
 	if got := cfg.namesrvText(); got != "10.9.9.9:9876" {
 		t.Errorf("%s", got)
 	}
-}
-
-func TestStaticTopicsStopTheStart(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "config"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	text := `{"dataVersion":{"counter":1,"stateVersion":0,"timestamp":1},"topicQueueMappingInfoMap":{"S":{"bname":"b","topic":"S"}}}`
-	if err := os.WriteFile(filepath.Join(dir, "config", "topicQueueMapping.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b, err := New(testConfig(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "static topics") || !strings.Contains(err.Error(), "=S ") {
-		t.Errorf("%v", err)
-	}
-	cfg := testConfig(dir)
-	cfg.AllowUnsupported = []string{"topicQueueMapping.json"}
-	start(t, cfg)
 }
 
 // A key that takes effect after a restart shows in the answer and in the file,

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mqx/broker/pop"
+	"mqx/broker/staticmap"
 	"mqx/internal/fastjson"
 	"mqx/internal/jsonfile"
 	"mqx/internal/vfs"
@@ -216,6 +217,11 @@ func (b *Broker) assign(q *remoting.QueryAssignmentBody, mode *remoting.MessageR
 	} else if queues, ok = b.routes.Queues(q.Topic); !ok {
 		return nil, false
 	}
+	if mode.Mode != modePop {
+		if logical := b.routes.Logical(q.Topic); len(logical) > 0 {
+			queues = logical
+		}
+	}
 	if broadcast || !b.cfg().ServerLoadBalancer {
 		return queues, true
 	}
@@ -270,8 +276,10 @@ type routeTable struct {
 type heldRoute struct {
 	asking sync.Mutex // one question at a time; owns what follows
 	queues []remoting.MessageQueue
-	known  bool
-	asked  time.Time
+	// logical are those of a static topic, as clients know them.
+	logical []remoting.MessageQueue
+	known   bool
+	asked   time.Time
 }
 
 const (
@@ -306,6 +314,14 @@ func (t *routeTable) Queues(topic string) ([]remoting.MessageQueue, bool) {
 	return slices.Clone(h.queues), h.known
 }
 
+// Logical lists the logical queues of a static topic as Queues saw it last, sorted; none for an ordinary topic.
+func (t *routeTable) Logical(topic string) []remoting.MessageQueue {
+	h := t.held(topic)
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	return slices.Clone(h.logical)
+}
+
 // held finds or makes the entry of a topic.
 func (t *routeTable) held(topic string) *heldRoute {
 	t.mu.Lock()
@@ -333,7 +349,7 @@ func (t *routeTable) ask(h *heldRoute, topic string, servers []string) {
 			continue
 		}
 		if resp.Code == remoting.RespTopicNotExist {
-			h.queues, h.known = nil, false
+			h.queues, h.logical, h.known = nil, nil, false
 			return
 		}
 		var data remoting.TopicRouteData
@@ -341,7 +357,7 @@ func (t *routeTable) ask(h *heldRoute, topic string, servers []string) {
 			t.b.quiet.Warn("a route could not be read", "topic", topic, "name_server", addr, "code", resp.Code, "remark", resp.Remark)
 			continue
 		}
-		h.queues, h.known = routeQueues(topic, &data), true
+		h.queues, h.logical, h.known = routeQueues(topic, &data), logicalQueues(topic, &data), true
 		return
 	}
 }
@@ -360,6 +376,21 @@ func routeQueues(topic string, data *remoting.TopicRouteData) []remoting.Message
 	slices.SortFunc(out, func(a, b remoting.MessageQueue) int {
 		return cmp.Or(cmp.Compare(a.BrokerName, b.BrokerName), cmp.Compare(a.QueueID, b.QueueID))
 	})
+	return out
+}
+
+// logicalQueues are the logical queues of the static topic of a route: as many as the newest mapping has.
+func logicalQueues(topic string, data *remoting.TopicRouteData) []remoting.MessageQueue {
+	var newest remoting.TopicQueueMappingInfo
+	for _, name := range slices.Sorted(maps.Keys(data.MappingByBroker)) {
+		if m := data.MappingByBroker[name]; m.Epoch > newest.Epoch {
+			newest = m
+		}
+	}
+	var out []remoting.MessageQueue
+	for id := range min(newest.TotalQueues, maxQueues) {
+		out = append(out, remoting.MessageQueue{Topic: topic, BrokerName: staticmap.MockBroker(newest.Scope), QueueID: id})
+	}
 	return out
 }
 

@@ -48,44 +48,46 @@ type Broker struct {
 	ran      atomic.Bool
 	started  time.Time
 
-	store          *store.Store
-	topics         *topicTable
-	groups         *groupTable
-	offsets        *offsetTable
-	filters        *filterTable
-	producers      *producerTable
-	consumers      *consumerTable
-	locks          *queueLocks
-	hold           *hold
-	woken          *wokenPulls
-	flushed        server.Gather // answers to sends that one flush has made durable
-	classes        *classes
-	sendHandler    func([]*server.Request)
-	ackHandler     func([]*server.Request)
-	pops           *popService
-	modes          *requestModes
-	broadcasts     *broadcastOffsets
-	routes         *routeTable
-	main, vip      *server.Server
-	limits         *server.Limits
-	client         *client.Client
-	registrar      *registrar
-	transactions   *transactions
-	mappingVersion remoting.DataVersion
-	ids            *message.IDGenerator
-	delayLevels    delay.Levels
-	delays         *delayService
-	ha             replication
-	peers          *peers
-	forwards       *forwarder
-	slave          *slave // nil: a master
-	role           ha.RoleFile
-	fence          fence
-	acting         acting
-	commits        ownCommits
-	reopening      chan string   // why Run is to end with a ReopenError
-	taken          chan struct{} // a name server has taken a registration
-	timers         *timerService
+	store        *store.Store
+	topics       *topicTable
+	groups       *groupTable
+	offsets      *offsetTable
+	filters      *filterTable
+	producers    *producerTable
+	consumers    *consumerTable
+	locks        *queueLocks
+	hold         *hold
+	woken        *wokenPulls
+	flushed      server.Gather // answers to sends that one flush has made durable
+	classes      *classes
+	sendHandler  func([]*server.Request)
+	ackHandler   func([]*server.Request)
+	pops         *popService
+	modes        *requestModes
+	broadcasts   *broadcastOffsets
+	routes       *routeTable
+	main, vip    *server.Server
+	limits       *server.Limits
+	client       *client.Client
+	registrar    *registrar
+	transactions *transactions
+	statics      *staticTable
+	elsewhere    *elsewhere
+	sent         atomic.Uint32 // messages to a static topic that named no queue
+	ids          *message.IDGenerator
+	delayLevels  delay.Levels
+	delays       *delayService
+	ha           replication
+	peers        *peers
+	forwards     *forwarder
+	slave        *slave // nil: a master
+	role         ha.RoleFile
+	fence        fence
+	acting       acting
+	commits      ownCommits
+	reopening    chan string   // why Run is to end with a ReopenError
+	taken        chan struct{} // a name server has taken a registration
+	timers       *timerService
 
 	stats                  *stats.Set
 	brokerPuts, brokerGets *stats.Counter
@@ -160,7 +162,6 @@ func New(cfg Config) (*Broker, error) {
 	b.delayLevels = levels
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	now := b.now()
-	b.mappingVersion = remoting.NewDataVersion(now)
 	b.configMu.version, b.configMu.saved = remoting.NewDataVersion(now), b.cfg()
 	b.endpoint.Store(&endpoint{})
 
@@ -170,6 +171,8 @@ func New(cfg Config) (*Broker, error) {
 	b.getMu.counters = map[offsetKey]getCounters{}
 
 	b.topics = newTopicTable(cfg.systemTopicRules(), b.fsys, b.configFile("topics.json"), b.now, b.stats, b.log)
+	b.statics = newStaticTable(b.fsys, b.configFile(staticTopicsFile), func() string { return b.cfg().BrokerName }, b.now, b.log)
+	b.elsewhere = newElsewhere(b)
 	b.groups = newGroupTable(b.groupRules, b.fsys, b.configFile("subscriptionGroup.json"), b.now, b.log)
 	b.offsets = newOffsetTable(b.fsys, b.configFile("consumerOffset.json"), b.now, cfg.OffsetVersionStep, b.log)
 	if cfg.Store.EnableLMQ && cfg.Store.EnableMultiDispatch {
@@ -299,7 +302,7 @@ func (b *Broker) open(ctx context.Context) error {
 	if cfg.isSlave() {
 		b.slave = newSlave(b, st)
 	}
-	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.checkStatic, b.cutOffsets, b.cutLog, b.beginEpoch, func() error { return b.openOwnWork(st) }} {
+	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.loadStatics, b.cutOffsets, b.cutLog, b.beginEpoch, func() error { return b.openOwnWork(st) }} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}
@@ -422,6 +425,7 @@ func (b *Broker) prepareNaming() error {
 	cc.OnClose = func(addr string, _ error) { b.registrar.Lost(addr) }
 	b.client = client.New(cc)
 	b.registrar = newRegistrar(b.client, b.identity, b.topics, b.registerSettings, b.now, b.log)
+	b.registrar.statics = b.statics
 	b.registrar.onOrder, b.registrar.onTaken = b.topics.SetOrder, func() { signal(b.taken) }
 	if b.slave != nil {
 		b.registrar.onMaster = b.slave.learn
@@ -486,6 +490,7 @@ func (b *Broker) stop(serving *sync.WaitGroup, stopWorkers context.CancelFunc, w
 	b.cancel()
 	stopWorkers()
 	serving.Wait()
+	b.elsewhere.wg.Wait()
 	// 5. The connections close; nobody commits an offset any more.
 	end, stopped := context.WithTimeout(context.Background(), serverStop) // whatever the requests in flight took
 	defer stopped()

@@ -206,6 +206,8 @@ type Clients struct {
 	OffsetVersionStep   int64         `conf:"consumerOffsetUpdateVersionStep"`
 	FlushDelayOffset    time.Duration `conf:"flushDelayOffsetInterval,ms"`
 	DelayVersionStep    int64         `conf:"delayOffsetUpdateVersionStep"`
+	// ForwardTimeout bounds what is asked of other brokers for static topics.
+	ForwardTimeout time.Duration `conf:"forwardTimeout,ms"`
 	// MaxParkedPulls bounds the long polls held at one time (ours).
 	MaxParkedPulls int `conf:"maxParkedPulls"`
 }
@@ -343,7 +345,7 @@ func DefaultConfig() Config {
 			ChannelExpired: 120 * time.Second,
 			LongPolling:    true, ShortPolling: time.Second, LitePull: true, ServerSideReset: true,
 			BroadcastOffsets: true, BroadcastGone: 120 * time.Second, BroadcastPatience: 300 * time.Second,
-			FlushConsumerOffset: 5 * time.Second, OffsetVersionStep: 500, FlushDelayOffset: 10 * time.Second, DelayVersionStep: 200, MaxParkedPulls: 100_000,
+			FlushConsumerOffset: 5 * time.Second, OffsetVersionStep: 500, FlushDelayOffset: 10 * time.Second, DelayVersionStep: 200, ForwardTimeout: 3 * time.Second, MaxParkedPulls: 100_000,
 		},
 		Filters: Filters{ExpectFilterGroups: 32, BloomErrorPercent: 20, FilterDataKept: 24 * time.Hour},
 		Pop:     defaultPop(),
@@ -454,6 +456,7 @@ func (c *Config) positives() []bound {
 		{"flushConsumerOffsetInterval", int64(c.FlushConsumerOffset), 1},
 		{"flushDelayOffsetInterval", int64(c.FlushDelayOffset), 1},
 		{"maxParkedPulls", int64(c.MaxParkedPulls), 1},
+		{"forwardTimeout", int64(c.ForwardTimeout), 1},
 		{"registerBrokerTimeoutMills", int64(c.RegisterTimeout), 1},
 		{"reviveQueueNum", int64(c.ReviveQueueNum), 1},
 	}

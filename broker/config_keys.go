@@ -73,7 +73,6 @@ var noEffectReasons = map[string]string{
 	"rocksdb":      "RocksDB stores are not served",
 	"self":         "set by the start itself",
 	"slow":         "slow groups are not switched off",
-	"static":       "static topics are not served",
 	"staticsub":    "subscriptions come from the clients",
 	"stats":        "statistics are kept in another way here",
 	"timer":        "the counts of timer messages need no nightly check, and their progress is in the runtime information",

@@ -106,7 +106,7 @@ func (c *Config) Locate(err error) error { return c.loaded.Locate(err) }
 
 // UnsupportedKeys are the keys that can stop the start, and that AllowUnsupported
 // may hold.
-func UnsupportedKeys() []string { return append(refusals.Keys(), staticTopicsKey, addressServerKey) }
+func UnsupportedKeys() []string { return append(refusals.Keys(), addressServerKey) }
 
 // Warnings are the lines the start prints about the configuration: unknown keys
 // with their line, keys without effect and why, unsupported keys let through.

@@ -217,6 +217,12 @@ func (b *Broker) lockable(queues []remoting.MessageQueue) []remoting.MessageQueu
 	out, name := queues[:0], b.cfg().BrokerName
 	for _, q := range queues {
 		tp := b.topics.Get(q.Topic)
+		if m := b.statics.Get(q.Topic); m != nil && q.BrokerName == m.Mock() {
+			if _, ok := m.Led(q.QueueID); ok && tp != nil {
+				out = append(out, q)
+			}
+			continue
+		}
 		if tp != nil && q.BrokerName == name && q.QueueID >= 0 && q.QueueID < max(tp.ReadQueueNums, tp.WriteQueueNums) {
 			out = append(out, q)
 		}

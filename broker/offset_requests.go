@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -18,6 +19,7 @@ type offsetHeader struct {
 	offset       int64
 	setZero      bool
 	hasSetZero   bool
+	physical     bool // the queue is that of the broker, whatever the topic
 	seen         uint8
 }
 
@@ -47,6 +49,8 @@ func (h *offsetHeader) decode(fields remoting.Fields, need uint8) error {
 		case "commitOffset":
 			h.offset, err = atoi64(f.Value)
 			h.seen |= seenCommit
+		case "lo":
+			h.physical = string(f.Value) == "false"
 		case "setZeroIfNotFound":
 			h.setZero, h.hasSetZero = isTrueBytes(f.Value), true
 		}
@@ -70,6 +74,9 @@ func (b *Broker) tryQueryOffset(r *server.Request) bool {
 		r.Reply(remoting.RespSystemError, err.Error())
 		return true
 	}
+	if m := b.statics.of(h.topic); m != nil && !h.physical {
+		return false
+	}
 	off, ok := b.offsets.Query(h.topic, h.group, h.queueID)
 	if ok {
 		answerInt(r, keyOffset, off)
@@ -88,6 +95,20 @@ func (b *Broker) handleQueryOffset(r *server.Request) {
 	if err := h.decode(r.Fields, seenGroup|seenTopic|seenQueue); err != nil {
 		r.Reply(remoting.RespSystemError, err.Error())
 		return
+	}
+	l, ok := b.logicalOf(r, h.topic, h.queueID, h.physical)
+	if !ok {
+		return
+	}
+	if l != nil {
+		if h.queueID, ok = l.asPhysical(); !ok {
+			l.queryOffset(r, string(h.group))
+			return
+		}
+		if off, ok := b.offsets.Query(h.topic, h.group, h.queueID); ok {
+			answerInt(r, keyOffset, off)
+			return
+		}
 	}
 	switch zero, err := b.startsAtZero(&h); {
 	case err != nil: // not "not found": the client would skip or repeat
@@ -117,6 +138,9 @@ func (b *Broker) handleUpdateOffset(r *server.Request) {
 	var h offsetHeader
 	if err := h.decode(r.Fields, seenGroup|seenTopic|seenQueue|seenCommit); err != nil {
 		r.Reply(remoting.RespSystemError, err.Error())
+		return
+	}
+	if l, ok := b.logicalOf(r, h.topic, h.queueID, h.physical); !ok || l != nil && !l.commit(r, &h) {
 		return
 	}
 	tp := b.topics.GetBytes(h.topic)
@@ -155,16 +179,19 @@ func (b *Broker) handleUpdateOffset(r *server.Request) {
 }
 
 // queueOf reads topic and queueId and checks that the topic exists.
-func (b *Broker) queueOf(r *server.Request) (topic string, queue int32, ok bool) {
+func (b *Broker) queueOf(r *server.Request) (topic string, queue int32, l *logicalQueue, ok bool) {
 	var h offsetHeader
 	if err := h.decode(r.Fields, seenTopic|seenQueue); err != nil {
 		r.Reply(remoting.RespSystemError, err.Error())
-		return "", 0, false
+		return "", 0, nil, false
+	}
+	if l, ok = b.logicalOf(r, h.topic, h.queueID, h.physical); !ok || l != nil {
+		return "", 0, l, ok
 	}
 	if tp := b.topics.GetBytes(h.topic); tp != nil {
-		return tp.TopicName, h.queueID, true // without a conversion
+		return tp.TopicName, h.queueID, nil, true // without a conversion
 	}
-	return string(h.topic), h.queueID, true
+	return string(h.topic), h.queueID, nil, true
 }
 
 func answerInt(r *server.Request, key []byte, v int64) {
@@ -176,13 +203,21 @@ func answerInt(r *server.Request, key []byte, v int64) {
 // handleMaxOffset and handleMinOffset serve GET_MAX_OFFSET and GET_MIN_OFFSET
 // on the loop. An unknown queue has 0 and is not created.
 func (b *Broker) handleMaxOffset(r *server.Request) {
-	if topic, q, ok := b.queueOf(r); ok {
+	switch topic, q, l, ok := b.queueOf(r); {
+	case !ok:
+	case l != nil:
+		l.serve(r, keyOffset, l.maxOffset)
+	default:
 		answerInt(r, keyOffset, b.store.MaxOffset(topic, q))
 	}
 }
 
 func (b *Broker) handleMinOffset(r *server.Request) {
-	if topic, q, ok := b.queueOf(r); ok {
+	switch topic, q, l, ok := b.queueOf(r); {
+	case !ok:
+	case l != nil:
+		l.serve(r, keyOffset, l.minOffset)
+	default:
 		answerInt(r, keyOffset, b.store.MinOffset(topic, q))
 	}
 }
@@ -195,6 +230,12 @@ func (b *Broker) handleSearchOffset(r *server.Request) {
 	}
 	if h.LiteTopic != "" {
 		r.Reply(remoting.RespInvalidParameter, "liteTopic["+h.LiteTopic+"]: "+noLite)
+		return
+	}
+	if l, ok := b.logicalOf(r, []byte(h.Topic), h.QueueID, !mapped(h.Lo)); !ok {
+		return
+	} else if l != nil {
+		l.serve(r, keyOffset, func(ctx context.Context) (int64, error) { return l.search(ctx, h.Timestamp, h.BoundaryType) })
 		return
 	}
 	side := store.Lower
@@ -213,6 +254,12 @@ func (b *Broker) handleSearchOffset(r *server.Request) {
 func (b *Broker) handleEarliest(r *server.Request) {
 	var h remoting.GetEarliestMsgStoreTimeHeader
 	if !header(r, &h) {
+		return
+	}
+	if l, ok := b.logicalOf(r, []byte(h.Topic), h.QueueID, !mapped(h.Lo)); !ok {
+		return
+	} else if l != nil {
+		l.serve(r, keyTimestamp, l.earliest)
 		return
 	}
 	at, err := b.store.EarliestStoreTime(h.Topic, h.QueueID)

@@ -298,6 +298,22 @@ func (t *offsetTable) RemoveTopic(topic string) {
 	t.remove(func(k offsetKey) bool { return k.topic == topic })
 }
 
+// RemoveQueue forgets the offset of a group in one queue.
+func (t *offsetTable) RemoveQueue(topic, group string, queue int32) {
+	s := t.shardOf(offsetKey{topic, group})
+	s.Lock()
+	defer s.Unlock()
+	g := s.table[offsetKey{topic, group}]
+	if g == nil {
+		return
+	}
+	if _, ok := g.committed[queue]; ok {
+		delete(g.committed, queue)
+		t.dirty.Store(true)
+	}
+	delete(g.reset, queue)
+}
+
 // RemoveGroup forgets all offsets of a group, also those of its broadcast clients behind a proxy.
 func (t *offsetTable) RemoveGroup(group string) {
 	t.remove(func(k offsetKey) bool { return k.group == group || k.group == group+broadcastGroup })

@@ -26,6 +26,11 @@ func (b *Broker) putOwn(rec message.Record, waitFlush bool, done func(*store.Put
 // lock, in their order; each succeeds or fails for itself. The puts need Record
 // and Done.
 func (b *Broker) putOwnBatch(ps []*store.Put) {
+	if b.statics.table.Load() != nil {
+		for _, p := range ps {
+			p.Record.QueueID = b.landing(p.Record.Topic, p.Record.QueueID)
+		}
+	}
 	b.store.PutBatch(ps)
 }
 

@@ -36,6 +36,7 @@ type pullContext struct {
 	filter msgFilter // nil: every message
 	// broadcast: the heartbeats of the group say so.
 	broadcast bool
+	logical   *mappedPull // nil: not of a static topic
 }
 
 // pullRefused is a refusal with the reason why it is forbidden (0 for other
@@ -81,6 +82,9 @@ func (b *Broker) pull(r *server.Request, first bool) {
 		b.parkUnwritable(r)
 		return
 	}
+	if c.logical != nil && c.logical.away(r, &c, first) {
+		return
+	}
 	h := &c.head
 	if first && h.SysFlag&pullCommit != 0 && h.CommitOffset >= 0 {
 		b.offsets.Commit(h.Topic, h.ConsumerGroup, h.QueueID, h.CommitOffset)
@@ -108,12 +112,16 @@ func (b *Broker) pull(r *server.Request, first bool) {
 		b.answerUnreadable(r, &c, res)
 		return
 	}
-	code := pullCode(res.Status, h.QueueOffset)
-	if code == remoting.RespPullNotFound && first && h.SysFlag&pullSuspend != 0 && b.park(r, &c) {
+	code := b.correctOffset(&c, pullCode(res.Status, h.QueueOffset), res)
+	waits := code
+	if c.logical != nil {
+		waits = c.logical.pulled(code, h.QueueOffset, res).Code
+	}
+	if waits == remoting.RespPullNotFound && first && h.SysFlag&pullSuspend != 0 && b.park(r, &c) {
 		res.Release()
 		return
 	}
-	b.answerPull(r, &c, b.correctOffset(&c, code, res), res)
+	b.answerPull(r, &c, code, res)
 }
 
 // correctOffset keeps a slave from correcting an offset that it does not have: it may be behind its master, and a group that went
@@ -176,11 +184,24 @@ func (b *Broker) checkPull(c *pullContext, r *server.Request) *pullRefused {
 	if !readable(c.topic.Perm) {
 		return refusePull(remoting.RespNoPermission, forbiddenByTopic, "the topic[%s] pulling message is forbidden", h.Topic)
 	}
+	if m := b.statics.of(h.Topic); m != nil && mapped(h.Lo) {
+		if e := b.mapPull(c, m); e != nil {
+			return e
+		}
+		if !c.logical.here(c.logical.i) {
+			return b.subscriptionOf(c)
+		}
+	}
 	if h.QueueID < 0 || h.QueueID >= c.topic.ReadQueueNums {
 		return refusePull(remoting.RespInvalidParameter, 0, "queueId[%d] is illegal, topic:[%s] topicConfig.readQueueNums:[%d] consumer:[%s]",
 			h.QueueID, h.Topic, c.topic.ReadQueueNums, r.Conn().Remote())
 	}
-	if h.SysFlag&pullHasSub != 0 {
+	return b.subscriptionOf(c)
+}
+
+// subscriptionOf finds the filter of a pull.
+func (b *Broker) subscriptionOf(c *pullContext) *pullRefused {
+	if c.head.SysFlag&pullHasSub != 0 {
 		return b.subscriptionOfRequest(c)
 	}
 	return b.subscriptionOfGroup(c)
@@ -308,6 +329,15 @@ func (b *Broker) answerPull(r *server.Request, c *pullContext, code int32, res *
 		status = store.NoMessageInQueue // the topic has the queue, it was only not written to
 	}
 	b.broadcastPulled(r, c, code, res.NextOffset)
+	next, least, most := res.NextOffset, res.MinOffset, res.MaxOffset
+	var delta int64
+	switch {
+	case c.logical != nil:
+		got := c.logical.pulled(code, c.head.QueueOffset, res)
+		code, next, least, most, delta = got.Code, got.Next, got.Min, got.Max, got.Delta
+	case !mapped(c.head.Lo):
+		most = max(most, b.store.NextOffset(c.topic.TopicName, c.head.QueueID)) // who asks wants to know whether more may come
+	}
 	p := newReply(code, status.String())
 	var suggest int64
 	if b.cfg().SlaveRead {
@@ -317,9 +347,10 @@ func (b *Broker) answerPull(r *server.Request, c *pullContext, code int32, res *
 		}
 	}
 	p.int(keySuggest, suggest)
-	p.int(keyNextBegin, res.NextOffset)
-	p.int(keyMinOffset, res.MinOffset)
-	p.int(keyMaxOffset, res.MaxOffset)
+	p.pulled(next, least, most)
+	if c.logical != nil {
+		p.int(keyOffsetDelta, delta)
+	}
 	p.int(keyTopicSysFlag, int64(c.topic.TopicSysFlag))
 	p.int(keyGroupSysFlag, int64(c.group.GroupSysFlag))
 	if code != remoting.RespSuccess {

@@ -19,7 +19,6 @@ const (
 
 // refusedReasons say by request code why it is answered REQUEST_CODE_NOT_SUPPORTED.
 var refusedReasons = map[int32]string{
-	remoting.ReqUpdateAndCreateStaticTopic:  "static topics are not served",
 	remoting.ReqCheckRocksDBCQWriteProgress: noRocksDB,
 	remoting.ReqExportRocksDBConfigToJSON:   noRocksDB,
 	remoting.ReqResetMasterFlushOffset:      noReplicas,

@@ -47,7 +47,7 @@ func TestRefusedRequests(t *testing.T) {
 }
 
 // Kinds of topics that are not served are refused when they are asked for, by the number for what is not supported or for a wrong
-// parameter, and the reason names what: static topics, compaction topics, lite topics, queues in RocksDB, retention of its own.
+// parameter, and the reason names what: compaction topics, lite topics, queues in RocksDB, retention of its own.
 func TestKindsOfTopicsThatAreNotServed(t *testing.T) {
 	r := start(t, testConfig(t.TempDir()))
 	r.createTopic("T", 1)
@@ -62,9 +62,6 @@ func TestKindsOfTopicsThatAreNotServed(t *testing.T) {
 				t.Errorf("%s on %s: %s %s", attributes, topic, remoting.ResponseName(resp.Code), resp.Remark)
 			}
 		}
-	}
-	if resp := r.call(remoting.ReqUpdateAndCreateStaticTopic, nil, []byte("{}")); resp.Code != remoting.RespRequestCodeNotSupported || !strings.Contains(resp.Remark, "static topics") {
-		t.Errorf("a static topic: %s %s", remoting.ResponseName(resp.Code), resp.Remark)
 	}
 	lite := r.call(remoting.ReqSendMessageV2, sendHeaderOf("T", 0, prop("__LITE_TOPIC", "l")), []byte("x"))
 	if lite.Code != remoting.RespInvalidParameter || !strings.Contains(lite.Remark, "__LITE_TOPIC") {

@@ -55,6 +55,7 @@ type registrar struct {
 	call     nsCaller
 	who      func() identity
 	topics   *topicTable
+	statics  *staticTable
 	settings func() registerSettings
 	log      *slog.Logger
 	now      func() time.Time
@@ -110,7 +111,7 @@ type nsTarget struct {
 }
 
 func newRegistrar(call nsCaller, who func() identity, topics *topicTable, settings func() registerSettings, now func() time.Time, log *slog.Logger) *registrar {
-	r := &registrar{call: call, who: who, topics: topics, settings: settings, now: now, log: log, onOrder: func(map[string]bool) {}}
+	r := &registrar{call: call, who: who, topics: topics, statics: &staticTable{}, settings: settings, now: now, log: log, onOrder: func(map[string]bool) {}}
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	r.mu.targets = map[string]*nsTarget{}
 	return r
@@ -464,10 +465,10 @@ func (r *registrar) request(topics map[string]remoting.TopicConfig, version remo
 		FilterServerList: []string{},
 		Topics: remoting.TopicConfigAndMappingTable{
 			DataVersion:        version,
-			MappingDataVersion: remoting.NewDataVersion(r.now()),
+			MappingDataVersion: r.statics.Version(),
 			TopicConfigTable:   topics,
 			MappingDetailMap:   map[string]remoting.TopicQueueMappingDetail{},
-			MappingInfoMap:     map[string]remoting.TopicQueueMappingInfo{},
+			MappingInfoMap:     r.statics.Infos(topics),
 		},
 	}, false, remoting.Version)
 	if err != nil {

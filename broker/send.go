@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mqx/broker/retry"
+	"mqx/broker/staticmap"
 	"mqx/message"
 	"mqx/remoting"
 	"mqx/remoting/server"
@@ -32,6 +33,11 @@ type sendItem struct {
 	kind  messageKind
 	// waited: the broker that the message is handed on to has been looked for.
 	waited bool
+
+	// static: of a static topic; the sender is told its logical queue, and the offset that the stretch gives.
+	static  bool
+	logical int32
+	stretch staticmap.Item
 }
 
 // sendBatch is the puts of one call of the handler.
@@ -61,6 +67,8 @@ func (it *sendItem) free() {
 	it.put = store.Put{Done: it.put.Done}
 	it.b, it.req, it.topic, it.key = nil, nil, nil, nil
 	it.head, it.msgs, it.queue, it.kind, it.waited = remoting.SendMessageView{}, 0, 0, kindNormal, false
+	it.head, it.msgs, it.queue, it.kind = remoting.SendMessageView{}, 0, 0, kindNormal
+	it.static = false
 	if cap(it.props) > 40<<10 {
 		it.props = nil
 	}
@@ -170,6 +178,11 @@ func (b *Broker) sendTopic(it *sendItem) *refusedError {
 		return refuse(remoting.RespNoPermission, "the broker[%s] sending message is forbidden", b.at().IP)
 	}
 	it.topic = tp
+	if m := b.statics.of(h.Topic); m != nil && mapped(h.Lo) {
+		if e := b.mapSend(it, m); e != nil {
+			return e
+		}
+	}
 	if ids := max(tp.WriteQueueNums, tp.ReadQueueNums); h.QueueID >= ids {
 		return refuse(remoting.RespInvalidParameter, "request queueId[%d] is illegal, topic:[%s] readQueueNums:[%d] writeQueueNums:[%d] Producer: %s",
 			h.QueueID, tp.TopicName, tp.ReadQueueNums, tp.WriteQueueNums, it.req.Conn().Remote())
@@ -234,7 +247,7 @@ func (b *Broker) fillSingle(it *sendItem, now time.Time) *refusedError {
 	if e := b.checkServed(it, &p); e != nil {
 		return e
 	}
-	if q, ok, drop := p.queueByPriority(it.topic.WriteQueueNums); ok {
+	if q, ok, drop := p.queueByPriority(it.topic.WriteQueueNums); ok && !it.static {
 		it.head.QueueID = q
 	} else if drop {
 		p.dropPriority, p.replaced = true, true
@@ -468,8 +481,12 @@ func (it *sendItem) succeeded(p *reply) {
 		p.buf = message.AppendOffsetID(p.buf, b.at().storeHost, put.PhysicalOffset)
 	}
 	p.set(keyMsgID, p.buf[n:len(p.buf):len(p.buf)])
-	p.int(keyQueueID, int64(it.queue))
-	p.int(keyQueueOffset, put.QueueOffset)
+	queue, offset := it.queue, put.QueueOffset
+	if it.static {
+		queue, offset = it.logical, staticmap.LogicSent(it.stretch, offset)
+	}
+	p.int(keyQueueID, int64(queue))
+	p.int(keyQueueOffset, offset)
 	if len(it.key) > 0 {
 		p.set(keyTransactionID, it.key)
 		if put.Inner > 0 {

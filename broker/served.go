@@ -76,6 +76,7 @@ var services = []service{
 	{code: remoting.ReqUnlockBatchMQ, stage: adminStage, handle: (*Broker).handleUnlock},
 	{code: remoting.ReqUpdateAndCreateTopic, stage: adminStage, handle: (*Broker).handleCreateTopic, note: noteTopic},
 	{code: remoting.ReqUpdateAndCreateTopicList, stage: adminStage, handle: (*Broker).handleCreateTopics, note: noteTopic},
+	{code: remoting.ReqUpdateAndCreateStaticTopic, stage: adminStage, handle: (*Broker).handleStaticTopic, note: noteTopic},
 	{code: remoting.ReqGetAllTopicConfig, stage: adminStage, handle: (*Broker).handleAllTopics},
 	{code: remoting.ReqDeleteTopicInBroker, stage: adminStage, handle: (*Broker).handleDeleteTopic},
 	{code: remoting.ReqGetTopicConfig, stage: adminStage, handle: (*Broker).handleTopicConfig},

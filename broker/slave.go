@@ -154,7 +154,8 @@ var masterOnly = map[int32]bool{
 	remoting.ReqSendReplyMessage: true, remoting.ReqSendReplyMessageV2: true, remoting.ReqEndTransaction: true, remoting.ReqRecallMessage: true,
 	remoting.ReqPopMessage: true, remoting.ReqAckMessage: true, remoting.ReqBatchAckMessage: true, remoting.ReqChangeMessageInvisibleTime: true,
 	remoting.ReqNotification: true, remoting.ReqPollingInfo: true, remoting.ReqPeekMessage: true,
-	remoting.ReqUpdateAndCreateTopic: true, remoting.ReqUpdateAndCreateTopicList: true, remoting.ReqDeleteTopicInBroker: true,
+	remoting.ReqUpdateAndCreateStaticTopic: true,
+	remoting.ReqUpdateAndCreateTopic:       true, remoting.ReqUpdateAndCreateTopicList: true, remoting.ReqDeleteTopicInBroker: true,
 	remoting.ReqUpdateAndCreateSubscriptionGroup: true, remoting.ReqDeleteSubscriptionGroup: true, remoting.ReqSetMessageRequestMode: true,
 	remoting.ReqResumeCheckHalfMessage: true,
 }

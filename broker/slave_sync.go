@@ -100,6 +100,10 @@ func (t *tables) syncTopics(ctx context.Context) error {
 	if len(told.TopicConfigTable) == 0 {
 		return errors.New("it has none, not even those of every broker")
 	}
+	// The mappings first: a static topic is never served as an ordinary one.
+	if err := t.b.statics.take(told.MappingDetailMap, told.MappingDataVersion); err != nil {
+		return err
+	}
 	configs := slices.SortedFunc(maps.Values(told.TopicConfigTable), func(a, b remoting.TopicConfig) int { return strings.Compare(a.TopicName, b.TopicName) })
 	t.b.topics.Put(configs, t.saved("topics"))
 	if told.DataVersion.Counter < t.topicsAt {

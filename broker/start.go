@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"mqx/internal/fastjson"
-	"mqx/internal/jsonfile"
-	"mqx/internal/props"
 	"mqx/message"
 )
 
@@ -82,33 +78,12 @@ func (b *Broker) loadTopics() error {
 	return b.topics.Adopt(queues)
 }
 
-// staticTopicsKey is the file of static topics, and what lets a store with some through.
-const staticTopicsKey = "topicQueueMapping.json"
+// staticTopicsFile is the file of static topics.
+const staticTopicsFile = "topicQueueMapping.json"
 
-// checkStatic refuses a store whose static topics would be served wrongly.
-func (b *Broker) checkStatic() error {
-	const key = staticTopicsKey
-	var table struct {
-		Map map[string]any `json:"topicQueueMappingInfoMap"`
-	}
-	_, err := jsonfile.Load(b.fsys, b.configFile(key), func(data []byte) error {
-		return fastjson.Unmarshal(data, &table)
-	})
-	if err != nil {
-		return err
-	}
-	if len(table.Map) == 0 || allowed(b.cfg().AllowUnsupported, key) {
-		return nil
-	}
-	names := make([]string, 0, len(table.Map))
-	for n := range table.Map {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return &props.UnsupportedError{
-		File: b.configFile(key), Key: key, Val: strings.Join(names, ","),
-		Why: "the store has static topics, which are not served: their queues would answer wrong offsets",
-	}
+// loadStatics loads the mappings of the topics that are there. Where only the backup of the topics was left, all are kept.
+func (b *Broker) loadStatics() error {
+	return b.statics.Load(func(topic string) bool { return b.topics.fromBackup || b.topics.Get(topic) != nil })
 }
 
 // Periods of the clock work.

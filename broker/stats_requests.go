@@ -99,11 +99,17 @@ func (b *Broker) consumeStats(group, topic string, withPull bool) (*remoting.Con
 		}
 	}
 	out := &remoting.ConsumeStats{OffsetTable: map[remoting.MessageQueue]remoting.OffsetWrapper{}}
+	static := b.statics.Get(topic) != nil
 	for q := range tp.ReadQueueNums {
 		// The consumer's offset first: then the difference is never negative
 		// because of the time between the two looks.
-		consumed, _ := b.offsets.Committed(topic, group, q)
-		w := remoting.OffsetWrapper{ConsumerOffset: max(0, consumed), BrokerOffset: max(0, b.store.MaxOffset(topic, q))}
+		consumed, ok := b.offsets.Committed(topic, group, q)
+		if !ok && static {
+			consumed = -1 // the group may stand in another stretch: 0 would say that it has read nothing
+		} else {
+			consumed = max(0, consumed)
+		}
+		w := remoting.OffsetWrapper{ConsumerOffset: consumed, BrokerOffset: max(0, b.store.MaxOffset(topic, q))}
 		if withPull {
 			w.PullOffset = max(w.ConsumerOffset, b.offsets.PullOffset(topic, group, q))
 		}

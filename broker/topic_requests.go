@@ -108,6 +108,9 @@ func (b *Broker) handleDeleteTopic(r *server.Request) {
 
 // dropTopicData removes all that belongs to topics that are no longer there.
 func (b *Broker) dropTopicData(names []string) error {
+	if err := b.statics.Delete(names); err != nil {
+		return err
+	}
 	for _, name := range names {
 		b.offsets.RemoveTopic(name)
 		b.dropCounters(name)
@@ -133,9 +136,8 @@ func (b *Broker) handleAllTopics(r *server.Request) {
 	all, version := b.topics.All()
 	body := &remoting.TopicConfigAndMappingTable{
 		DataVersion:        version,
-		MappingDataVersion: b.mappingVersion,
+		MappingDataVersion: b.statics.Version(),
 		TopicConfigTable:   map[string]remoting.TopicConfig{},
-		MappingDetailMap:   map[string]remoting.TopicQueueMappingDetail{},
 		MappingInfoMap:     map[string]remoting.TopicQueueMappingInfo{},
 	}
 	p := newReply(remoting.RespSuccess, "")
@@ -149,6 +151,7 @@ func (b *Broker) handleAllTopics(r *server.Request) {
 	for _, c := range all[from:to] {
 		body.TopicConfigTable[c.TopicName] = c
 	}
+	body.MappingDetailMap = b.statics.Details(body.TopicConfigTable)
 	b.body(p, body)
 	p.to(r)
 }
@@ -192,7 +195,11 @@ func (b *Broker) handleTopicConfig(r *server.Request) {
 		return
 	}
 	p := newReply(remoting.RespSuccess, "")
-	b.body(p, &remoting.TopicConfigAndMapping{TopicConfig: tp.TopicConfig})
+	body := &remoting.TopicConfigAndMapping{TopicConfig: tp.TopicConfig}
+	if m := b.statics.Get(h.Topic); m != nil && h.Lo.Or(false) {
+		body.MappingDetail = m.Detail()
+	}
+	b.body(p, body)
 	p.to(r)
 }
 

@@ -294,6 +294,15 @@ func (t *topicTable) Put(configs []remoting.TopicConfig, done func(error)) (chan
 	return changed
 }
 
+// Set is Put for one topic that is announced also where it stands already as given: what belongs to it has changed.
+func (t *topicTable) Set(c remoting.TopicConfig, done func(error)) {
+	t.mu.Lock()
+	t.replace(c)
+	t.onChange([]string{c.TopicName})
+	t.mu.Unlock()
+	t.saver.Then(done)
+}
+
 // Renew makes the version another one although no topic changed: name servers take what a
 // broker registers only then, and what is registered also depends on brokerPermission.
 func (t *topicTable) Renew() {

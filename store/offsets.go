@@ -42,6 +42,15 @@ func (s *Store) MaxOffset(topic string, queueID int32) int64 {
 	return 0
 }
 
+// NextOffset is the queue offset that the next message gets: MaxOffset, or more where messages are stored that nobody may read
+// yet. 0 for an unknown queue.
+func (s *Store) NextOffset(topic string, queueID int32) int64 {
+	if q := s.queues.get(topic, queueID); q != nil {
+		return max(q.counter.Next(), q.maxOffset())
+	}
+	return 0
+}
+
 // OffsetByTime finds a queue offset by store time in milliseconds. Beyond the end it is the
 // max offset (Lower) or the last message (Upper); before the start it is the min offset.
 // An unknown queue gives 0. Of a batch queue it is the first offset of a record, and the last record beyond the end.
