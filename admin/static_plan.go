@@ -30,8 +30,7 @@ type StaticPlan struct {
 }
 
 // PlanStatic plans a static topic of so many queues on the targets (all masters of a
-// cluster when none is named), or more queues for one that is there. Only Apache's brokers
-// serve static topics.
+// cluster when none is named), or more queues for one that is there.
 func (c *Client) PlanStatic(ctx context.Context, on Target, targets []string, topic string, queues int) (*StaticPlan, error) {
 	if err := message.ValidateTopic(topic); err != nil {
 		return nil, err

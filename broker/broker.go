@@ -369,6 +369,7 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 	wg.Go(func() { b.watchRivals(ctx) })
 	wg.Go(func() { b.peers.run(ctx) })
 	wg.Go(func() { b.forwards.run(ctx) })
+	wg.Go(func() { b.keepStatics(ctx) })
 	wg.Go(func() { b.delays.Run(ctx) })
 	wg.Go(func() { b.pops.Run(ctx) })
 	wg.Go(func() { b.transactions.Run(ctx) })

@@ -90,6 +90,19 @@ func (e *elsewhere) number(ctx context.Context, broker string, code int32, field
 	return n, err
 }
 
+// stats asks for the ends of a topic's queues at a broker.
+func (e *elsewhere) stats(ctx context.Context, broker string, fields remoting.Fields) (*remoting.TopicStatsTable, error) {
+	resp, err := e.ask(ctx, broker, remoting.ReqGetTopicStatsInfo, fields)
+	if err != nil {
+		return nil, err
+	}
+	if resp.Code != remoting.RespSuccess {
+		return nil, fmt.Errorf("cannot ask broker %q: %s: %s", broker, remoting.ResponseName(resp.Code), resp.Remark)
+	}
+	var out remoting.TopicStatsTable
+	return &out, fastjson.Unmarshal(resp.Body, &out)
+}
+
 // addr is the address of the broker of a name: of its master.
 func (e *elsewhere) addr(ctx context.Context, broker string) (string, error) {
 	e.mu.Lock()

@@ -320,6 +320,32 @@ func TestStaticTopicsOnASlave(t *testing.T) {
 	waitFor(t, "the mapping to go", func() bool { return s.statics.Get("S") == nil })
 }
 
+// A stretch whose messages are all gone is left out, an only one and one that may have messages stay.
+func TestEmptyStretchesGo(t *testing.T) {
+	b, c := staticPair(t)
+	undecided := []remoting.LogicQueueMappingItem{stretch(0, 0, "b", 0), stretch(1, 0, "c", -1)}
+	taken(t, b.mapStatic(2, 1, map[int32][]remoting.LogicQueueMappingItem{0: undecided}))
+	taken(t, c.mapStatic(2, 1, map[int32][]remoting.LogicQueueMappingItem{0: undecided}))
+	stretches := func() int { return len(c.statics.Get("S").Detail().HostedQueues[0]) }
+	if c.cleanStatics(t.Context()); stretches() != 2 {
+		t.Error("the only stretch with an offset is gone")
+	}
+	decided := []remoting.LogicQueueMappingItem{stretch(0, 0, "b", 0), stretch(1, 0, "c", 10000)}
+	taken(t, c.mapStatic(2, 1, map[int32][]remoting.LogicQueueMappingItem{0: decided}))
+	c.meet(map[string]string{})
+	if c.cleanStatics(t.Context()); stretches() != 2 {
+		t.Error("a stretch that nobody could be asked about is gone")
+	}
+	c.meet(map[string]string{"b": b.addr})
+	if c.cleanStatics(t.Context()); stretches() != 1 {
+		t.Error("an empty stretch is there still")
+	}
+	if resp := c.ok(remoting.ReqGetMinOffset, &remoting.GetMinOffsetHeader{Topic: "S"}, nil); field(resp, "offset") != 10000 {
+		t.Errorf("the queue begins at %v", resp.Fields)
+	}
+	taken(t, c.mapStatic(2, 1, map[int32][]remoting.LogicQueueMappingItem{0: decided})) // who has not heard of it may say it again
+}
+
 // A delayed message whose queue has lost its leader meanwhile goes to a queue that leads.
 func TestStaticLanding(t *testing.T) {
 	r := start(t, testConfig(t.TempDir()))

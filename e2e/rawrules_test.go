@@ -106,7 +106,6 @@ func TestWhatIsNotHonouredIsRefused(t *testing.T) {
 		{name: "transientStorePoolEnable", code: remoting.ReqUpdateBrokerConfig, body: []byte("transientStorePoolEnable=true\n")},
 		{name: "aclEnable", code: remoting.ReqUpdateBrokerConfig, body: []byte("aclEnable=true\n")},
 		{name: "disableConsumeIfConsumerReadSlowly", code: remoting.ReqUpdateBrokerConfig, body: []byte("disableConsumeIfConsumerReadSlowly=true\n")},
-		{name: "static topics", code: remoting.ReqUpdateAndCreateStaticTopic, head: attributes(""), body: []byte(`{"topic":"S","bname":"b","totalQueues":1,"epoch":1}`)},
 		{name: "liteTopic", code: remoting.ReqPullMessage, head: pullOf(group, topic, 0, 0), fields: [2]string{"liteTopic", "L"}},
 		{name: "liteTopic", code: remoting.ReqSearchOffsetByTimestamp, head: &remoting.SearchOffsetHeader{Topic: topic}, fields: [2]string{"liteTopic", "L"}},
 	} {
