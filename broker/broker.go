@@ -171,8 +171,7 @@ func New(cfg Config) (*Broker, error) {
 	b.getMu.counters = map[offsetKey]getCounters{}
 
 	b.topics = newTopicTable(cfg.systemTopicRules(), b.fsys, b.configFile("topics.json"), b.now, b.stats, b.log)
-	b.statics = newStaticTable(b.fsys, b.configFile(staticTopicsFile), func() string { return b.cfg().BrokerName }, b.now, b.log)
-	b.elsewhere = newElsewhere(b)
+	b.statics, b.elsewhere = newStaticTable(b.fsys, b.configFile(staticTopicsFile), func() string { return b.cfg().BrokerName }, b.now, b.log), newElsewhere(b)
 	b.groups = newGroupTable(b.groupRules, b.fsys, b.configFile("subscriptionGroup.json"), b.now, b.log)
 	b.offsets = newOffsetTable(b.fsys, b.configFile("consumerOffset.json"), b.now, cfg.OffsetVersionStep, b.log)
 	if cfg.Store.EnableLMQ && cfg.Store.EnableMultiDispatch {

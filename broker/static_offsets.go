@@ -111,7 +111,7 @@ func (l *logicalQueue) search(ctx context.Context, at int64, boundary remoting.B
 	if boundary == remoting.BoundaryUpper {
 		return l.searchUpper(ctx, at)
 	}
-	found, any := int64(0), false
+	found, some := int64(0), false
 	for i, it := range l.q {
 		if !staticmap.Decided(it) {
 			continue
@@ -125,12 +125,12 @@ func (l *logicalQueue) search(ctx context.Context, at int64, boundary remoting.B
 			return 0, err
 		}
 		end = min(end, l.q.End(i))
-		found, any = staticmap.Logic(it, min(n, end)), true
+		found, some = staticmap.Logic(it, min(n, end)), true
 		if n >= 0 && n < end {
 			break
 		}
 	}
-	if !any {
+	if !some {
 		return 0, l.errUndecided()
 	}
 	return found, nil

@@ -70,11 +70,11 @@ func (b *Broker) mapSend(it *sendItem, m *staticmap.Mapping) *refusedError {
 	h := &it.head
 	id := h.QueueID
 	if id < 0 {
-		any, ok := m.AnyLed(int(b.sent.Add(1)))
+		led, ok := m.AnyLed(int(b.sent.Add(1)))
 		if !ok {
 			return notLeader(h.Topic, id, m.Broker())
 		}
-		id = any
+		id = led
 	}
 	q, ok := m.Led(id)
 	if !ok {

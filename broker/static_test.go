@@ -148,7 +148,8 @@ func TestStaticOffsets(t *testing.T) {
 	c.call(remoting.ReqPullMessage, pullHeaderOf("G", "TBW102", 0, 0), nil)
 	moveStatic(t, b, c)
 	between := time.Now().UnixMilli() + 1
-	for time.Now().UnixMilli() <= between { //nolint:revive // the clock of the store has milliseconds
+	for time.Now().UnixMilli() <= between { // the clock of the store has milliseconds
+		time.Sleep(time.Millisecond)
 	}
 	c.send("S", 0, "", "new")
 	c.send("S", 0, "", "new")
