@@ -196,22 +196,8 @@ func (c *Client) planPromote(ctx context.Context, spec RoleSpec) (*rolePlan, err
 	spec.Broker = at.Addr
 	p := &rolePlan{spec: spec, object: at.Name, cluster: at.Cluster, at: at, cut: remoting.HACut{To: -1}, role: spec.Role}
 	p.title = fmt.Sprintf("make %s the master of %s", at.Addr, at.Name)
-	for _, m := range all {
-		if m.state != nil {
-			p.epoch = max(p.epoch, m.state.Epoch, m.state.FencedEpoch)
-		}
-		switch {
-		case m.Addr == at.Addr:
-		case m.gone() && m.ID != 0:
-			p.notes = append(p.notes, Note{"unknown", fmt.Sprintf("slave %s (id %d) does not answer: it may have more than %s", m.Addr, m.ID, at.Addr)})
-		case !m.gone() && !m.master() && m.ahead(at) && !spec.Shorter:
-			return nil, &RefusedError{
-				What: what, Why: fmt.Sprintf("slave %s has %s", m.Addr, m.more(at)),
-				Try: fmt.Sprintf("mqx admin ha promote %s, or --shorter, which leaves them behind", m.Addr), Unsafe: true,
-			}
-		case !m.gone() && !m.master() && m.ahead(at):
-			p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("slave %s has %s; they are cut there by mqx admin ha resync", m.Addr, m.more(at))})
-		}
+	if err := p.compare(what, all); err != nil {
+		return nil, err
 	}
 	if at.state != nil { // else it is refused
 		p.epoch = ballot.Next(p.epoch, at.state.Number)
@@ -222,6 +208,33 @@ func (c *Client) planPromote(ctx context.Context, spec RoleSpec) (*rolePlan, err
 	p.role = cmp.Or(p.role, "ASYNC_MASTER")
 	p.text = fmt.Sprintf("becomes %s with epoch %d; its process starts itself anew, which closes its port for about a second", p.role, p.epoch)
 	return p, nil
+}
+
+// compare refuses the promotion, or notes what is lost, where another slave has more, and learns the newest epoch.
+func (p *rolePlan) compare(what string, all []*groupReplica) error {
+	for _, m := range all {
+		if m.state != nil {
+			p.epoch = max(p.epoch, m.state.Epoch, m.state.FencedEpoch)
+		}
+		switch {
+		case m.Addr == p.at.Addr, m.gone() && m.ID == 0, !m.gone() && m.master():
+		case m.gone():
+			p.notes = append(p.notes, Note{"unknown", fmt.Sprintf("slave %s (id %d) does not answer: it may have more than %s", m.Addr, m.ID, p.at.Addr)})
+		case !m.ahead(p.at):
+			if why := m.unsure(p.at); why != "" {
+				p.notes = append(p.notes, Note{"unknown", why})
+			}
+		case p.spec.Shorter:
+			p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("slave %s has %s; they are cut there by mqx admin ha resync", m.Addr, m.more(p.at))})
+		default:
+			try := "--shorter, which leaves them behind"
+			if m.mqx() {
+				try = fmt.Sprintf("mqx admin ha promote %s, or %s", m.Addr, try)
+			}
+			return &RefusedError{What: what, Why: fmt.Sprintf("slave %s has %s", m.Addr, m.more(p.at)), Try: try, Unsafe: true}
+		}
+	}
+	return nil
 }
 
 // takeFrom decides what becomes of the old master.

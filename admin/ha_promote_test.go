@@ -9,9 +9,9 @@ import (
 // Who is promoted has the newest epoch in its log, and only then the longest one (r#2178).
 func TestNewestEpochBeforeLongestLog(t *testing.T) {
 	replica := func(epoch, end int64) *groupReplica {
-		return &groupReplica{state: &remoting.HAState{LastEpoch: epoch}, end: end}
+		return &groupReplica{state: &remoting.HAState{LastEpoch: &epoch}, end: end}
 	}
-	apache := &groupReplica{end: 500}
+	apache, old := &groupReplica{end: 500}, &groupReplica{state: &remoting.HAState{}, end: 500} // neither tells its epoch
 	for _, c := range []struct {
 		name string
 		a, b *groupReplica
@@ -22,6 +22,11 @@ func TestNewestEpochBeforeLongestLog(t *testing.T) {
 		{"the same and longer", replica(2, 200), replica(2, 100), true},
 		{"the same", replica(2, 100), replica(2, 100), false},
 		{"without an epoch", apache, replica(0, 400), true},
+		{"Apache's, longer than a log with an epoch", apache, replica(1, 400), true},
+		{"an older mqx, longer than a log with an epoch", old, replica(1, 400), true},
+		{"shorter than Apache's", replica(1, 400), apache, false},
+		{"longer than Apache's", replica(1, 600), apache, true},
+		{"a log from before the first promotion", replica(0, 900), replica(1, 400), false},
 	} {
 		if got := c.a.ahead(c.b); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
@@ -29,5 +34,32 @@ func TestNewestEpochBeforeLongestLog(t *testing.T) {
 	}
 	if text := replica(2, 100).more(replica(1, 900)); text == "" {
 		t.Error("no reason")
+	}
+}
+
+// Of two slaves of which one does not tell its epoch the end alone decides, and the plan says so.
+func TestUnknownEpochIsNotTheFirst(t *testing.T) {
+	one := int64(1)
+	at := &groupReplica{Broker: Broker{Addr: "1:1"}, state: &remoting.HAState{LastEpoch: &one}, end: 100, role: "SLAVE"}
+	for _, c := range []struct {
+		end     int64
+		shorter bool
+		refused bool
+		word    string
+	}{
+		{120, false, true, ""},
+		{120, true, false, wordLost},
+		{90, false, false, "unknown"},
+		{-1, false, false, "unknown"},
+	} {
+		apache := &groupReplica{Broker: Broker{Addr: "1:2", ID: 2}, end: c.end, role: "SLAVE"}
+		p := &rolePlan{at: at, spec: RoleSpec{Verb: "promote", Shorter: c.shorter}}
+		err := p.compare("x", []*groupReplica{at, apache})
+		if (err != nil) != c.refused {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if !c.refused && (len(p.notes) != 1 || p.notes[0].Word != c.word) {
+			t.Errorf("%+v: %v", c, p.notes)
+		}
 	}
 }

@@ -72,26 +72,42 @@ func (m *groupReplica) master() bool {
 	return m.role == "ASYNC_MASTER" || m.role == "SYNC_MASTER"
 }
 
-// lastEpoch is the epoch of the last bytes of its log, 0 where none is known.
-func (m *groupReplica) lastEpoch() int64 {
-	if m.state == nil {
-		return 0
+// epochs are those of the last bytes of two logs; ok is false where one of them is not known, as those of Apache's brokers are.
+func (m *groupReplica) epochs(o *groupReplica) (own, other int64, ok bool) {
+	if m.state == nil || o.state == nil || m.state.LastEpoch == nil || o.state.LastEpoch == nil {
+		return 0, 0, false
 	}
-	return m.state.LastEpoch
+	return *m.state.LastEpoch, *o.state.LastEpoch, true
 }
 
 // ahead reports whether m has what o lacks: the log that ends in the newer epoch, of two that end in the same the longer. A
-// longer log of an older epoch has a tail that was never acknowledged in the newer one, and lacks what was.
+// longer log of an older epoch has a tail that was never acknowledged in the newer one, and lacks what was. Where an epoch is
+// not known, the longer log may have what was acknowledged.
 func (m *groupReplica) ahead(o *groupReplica) bool {
-	return cmp.Or(cmp.Compare(m.lastEpoch(), o.lastEpoch()), cmp.Compare(m.end, o.end)) > 0
+	if own, other, ok := m.epochs(o); ok && own != other {
+		return own > other
+	}
+	return m.end > o.end
 }
 
 // more is what m has that o lacks.
 func (m *groupReplica) more(o *groupReplica) string {
-	if m.lastEpoch() > o.lastEpoch() {
-		return fmt.Sprintf("messages of epoch %d, those of %s end in epoch %d", m.lastEpoch(), o.Addr, o.lastEpoch())
+	if own, other, ok := m.epochs(o); ok && own > other {
+		return fmt.Sprintf("messages of epoch %d, those of %s end in epoch %d", own, o.Addr, other)
 	}
 	return fmt.Sprintf("%d bytes more of the log", m.end-o.end)
+}
+
+// unsure is why it is not sure that m has nothing that o lacks where ahead says so; empty where it is.
+func (m *groupReplica) unsure(o *groupReplica) string {
+	_, _, ok := m.epochs(o)
+	switch {
+	case m.end < 0:
+		return fmt.Sprintf("slave %s does not tell where its log ends: it may have more than %s", m.Addr, o.Addr)
+	case !ok:
+		return fmt.Sprintf("the epochs of %s and %s are not both known: only the ends of their logs are compared", m.Addr, o.Addr)
+	}
+	return ""
 }
 
 // look asks a broker of either make how it stands.

@@ -23,7 +23,11 @@ func TestSlaveKeepsEpochs(t *testing.T) {
 	s.until("the slave has not got the log", func() bool { return s.store.LogEnd() == m.store.LogEnd() })
 	var st remoting.HAState
 	s.askHA(remoting.HAActStatus, nil, &st)
-	if st.LastEpoch != 3 || st.Epoch != 3 {
+	if st.LastEpoch == nil || *st.LastEpoch != 3 || st.Epoch != 3 {
+		t.Errorf("%+v", st)
+	}
+	m.askHA(remoting.HAActStatus, nil, &st)
+	if st.LastEpoch == nil || *st.LastEpoch != 3 {
 		t.Errorf("%+v", st)
 	}
 }

@@ -95,10 +95,12 @@ func (b *Broker) haState() (*remoting.HAState, error) {
 	if err != nil {
 		return nil, err
 	}
+	end := b.store.LogEnd()
+	last := ha.LastEpoch(st.Epochs, end)
 	s := &remoting.HAState{
 		Cluster: cfg.BrokerClusterName, BrokerName: cfg.BrokerName, BrokerID: cfg.BrokerID, Role: cfg.BrokerRole, Addr: at.Addr(), HAAddr: at.haAddr,
-		Epoch: st.Epoch, LogMin: b.store.LogMin(), LogEnd: b.store.LogEnd(), Flushed: b.store.LogFlushed(), Fenced: b.fence.why(),
-		Epochs: haEpochs(st.Epochs), LastEpoch: ha.LastEpoch(st.Epochs, b.store.LogEnd()), Kept: len(kept),
+		Epoch: st.Epoch, LogMin: b.store.LogMin(), LogEnd: end, Flushed: b.store.LogFlushed(), Fenced: b.fence.why(),
+		Epochs: haEpochs(st.Epochs), LastEpoch: &last, Kept: len(kept),
 	}
 	s.Number = cfg.BrokerID
 	if st.Number != nil {

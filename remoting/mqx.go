@@ -39,9 +39,10 @@ type HAState struct {
 	// FencedEpoch is the epoch of the master that has taken its place, FencedBy its address.
 	FencedEpoch int64  `json:"fencedEpoch,omitempty"`
 	FencedBy    string `json:"fencedBy,omitempty"`
-	// Epochs are those of its log, LastEpoch that of its last bytes: before the first promotion 0.
+	// Epochs are those of its log, LastEpoch that of its last bytes: before the first promotion 0; nil of a broker that does
+	// not tell it.
 	Epochs    []HAEpoch `json:"epochs,omitempty"`
-	LastEpoch int64     `json:"lastEpoch,omitempty"`
+	LastEpoch *int64    `json:"lastEpoch,omitempty"`
 	Kept      int       `json:"kept"` // files in the salvage directory
 }
 
