@@ -132,6 +132,46 @@ func powerLossInDeletion(t *testing.T, at int, chance uint64, failed bool) bool 
 	return died
 }
 
+// The offsets of messages that went by force stay used when nothing notes them any more: over a kill, which has the log searched
+// from the checkpoint, and the next one.
+func TestKilledAfterForcedDeletion(t *testing.T) {
+	s, m := fullStore(t, func(*Config) {})
+	ends := s.MaxOffset("Ended", 1)
+	s.queuesFailed.Store(true)
+	if removed, err := s.cleaner.expireFile(s.cfg.Clock.Now(), true); !removed || err != nil {
+		t.Fatal(removed, err)
+	}
+	m = powerCut(t, m, 1)
+	for range 3 {
+		s = mustOpen(t, memConfig(m))
+		if got := s.MaxOffset("Ended", 1); got != ends {
+			t.Fatalf("the queue ends at %d, want %d", got, ends)
+		}
+		mustPut(t, s, newRecord("T", 0, "more", ""))
+		catchUp(t, s)
+		if err := s.checkpoint(false); err != nil {
+			t.Fatal(err)
+		}
+		if s.ends.note != nil {
+			t.Fatal("the note outlives what it is for")
+		}
+		m = m.Kill()
+	}
+	s = mustOpen(t, memConfig(m))
+	wantNext(t, s, "Ended", 1, ends)
+	// The first message behind them is cut again.
+	catchUp(t, s)
+	u, err := s.queues.get("Ended", 1).cq.Load().At(ends)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Truncate(u.Phys); err != nil {
+		t.Fatal(err)
+	}
+	wantNext(t, s, "Ended", 1, ends)
+	mustClose(t, s)
+}
+
 // A log that is cut while the ends of its queues are noted gives the offsets behind the cut again.
 func TestCutWithNotedEnds(t *testing.T) {
 	s, m := fullStore(t, func(*Config) {})

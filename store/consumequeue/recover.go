@@ -253,10 +253,15 @@ func (q *Queue) Reset(phys int64) (dropped int64, err error) {
 }
 
 // cutAt returns the offset of the first unit, in all files, that was never written or whose record lies at or behind
-// phys. Fillers count as the unit that follows them.
+// phys. Fillers count as the unit that follows them; those at the start of the queue stay whatever follows: they are of
+// messages that are gone, or that came before this queue, and their offsets stay used.
 func (q *Queue) cutAt(phys int64) (int64, error) {
 	lo, hi := q.extent()
 	all := hi
+	lo, err := q.skipFillers(lo, q.max.Load())
+	if err != nil {
+		return 0, err
+	}
 	for lo < hi {
 		mid := lo + (hi-lo)/2
 		before, err := q.liesBefore(mid, all, phys)
