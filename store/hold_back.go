@@ -1,17 +1,87 @@
 package store
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"mqx/internal/vfs"
+)
 
 // What was held back for want of copies stays held back over a restart: whoever opens the store with Held shows it again by
 // Confirm or Ungate. After an orderly stop the note of that stop says how far consumers had seen. After any other stop the
-// queues do: no record gets into them before it may be seen.
+// queues do: while the store is in service no record gets into them before it may be seen. Stop and start put the rest into
+// them for a while; before they do, a note says how far consumers had seen, and whoever comes after a crash takes the lesser.
+const (
+	heldName = "held"
+	heldHead = "mqx held 1"
+)
 
-// shownSoFar is, before anything is changed, how far the log had been shown when the store stopped; -1: not known.
+func heldPath(root string) string { return filepath.Join(root, ownDir, heldName) }
+
+// noteHeld makes durable how far the log has been shown, before the queues get more.
+func (s *Store) noteHeld(shown int64) error {
+	return writeState(s.cfg.FS, heldPath(s.cfg.RootDir), heldHead, fmt.Appendf(nil, "shown %d\n", shown))
+}
+
+// forgetHeld is called when the queues hold what has been shown, or a note of a stop says what has.
+func (s *Store) forgetHeld() error {
+	path := heldPath(s.cfg.RootDir)
+	err := s.cfg.FS.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = s.cfg.FS.SyncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot forget what was held back: %w", err)
+	}
+	return nil
+}
+
+// readHeld reads the note. Errors: fs.ErrNotExist, errStateFile, or the one of the disk.
+func readHeld(fsys vfs.FS, root string) (shown int64, err error) {
+	b, err := readState(fsys, heldPath(root), heldHead)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := fmt.Sscanf(string(b), "shown %d\n", &shown); err != nil || shown < 0 {
+		return 0, errStateFile
+	}
+	return shown, nil
+}
+
+// CheckHeldNote reads the note of what is held back in a store directory. Errors as those of DeletedTopics.
+func CheckHeldNote(fsys vfs.FS, root string) error {
+	_, err := readHeld(fsys, root)
+	return err
+}
+
+// shownSoFar is, before anything is changed, how far the log had been shown when the store stopped; -1: all of it, or not known.
 func (r *recovery) shownSoFar() int64 {
 	s := r.s
 	if !r.dirty {
-		return -1 // the note of the stop says it
+		if r.stop != nil && r.stop.shown < r.stop.logEnd {
+			return r.stop.shown
+		}
+		return -1
 	}
+	shown := r.shownByQueues()
+	noted, err := readHeld(s.cfg.FS, s.cfg.RootDir)
+	switch {
+	case err == nil:
+		shown = min(shown, noted)
+	case !errors.Is(err, fs.ErrNotExist):
+		s.find(Finding{FindStateUnreadable, heldPath(s.cfg.RootDir), -1, fmt.Sprintf("the note of what was held back is not used: %v", err)})
+	}
+	return shown
+}
+
+// shownByQueues is how far the log has got into the queues.
+func (r *recovery) shownByQueues() int64 {
+	s := r.s
 	shown := int64(0)
 	for q := range s.queues.all {
 		shown = max(shown, q.lastEnd())

@@ -6,6 +6,87 @@ import (
 	"mqx/internal/vfs"
 )
 
+// The process is killed, or the power fails, at any moment of a stop with messages that are held back, and of the start after
+// it: nobody is shown a message that has no copies.
+func TestHeldBackWhereverItDies(t *testing.T) {
+	config := func(m *vfs.Mem) Config {
+		cfg := memConfig(m)
+		cfg.Held = true
+		return cfg
+	}
+	service := func(t *testing.T) (*Store, *vfs.Mem) {
+		m := vfs.NewMem()
+		s := mustOpen(t, config(m))
+		for range 3 {
+			mustPut(t, s, newRecord("T", 0, "shown", ""))
+		}
+		s.Confirm(s.LogEnd())
+		for range 3 {
+			mustPut(t, s, newRecord("T", 0, "held", ""))
+		}
+		catchUp(t, s)
+		if err := s.checkpoint(false); err != nil {
+			t.Fatal(err)
+		}
+		return s, m
+	}
+	// dies returns what is left where work dies before its n-th operation on the disk, nil where it has not so many.
+	dies := func(m *vfs.Mem, n int, power bool, work func()) (left *vfs.Mem) {
+		m.Inject(func(vfs.Op) error {
+			if n--; n != 0 {
+				return nil
+			}
+			if left = m.Kill(); power {
+				left = m.PowerLoss(7)
+			}
+			return nil
+		})
+		work()
+		m.Inject(nil)
+		return left
+	}
+	check := func(t *testing.T, m *vfs.Mem, what string, n int) {
+		t.Helper()
+		s, err := Open(config(m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close() }()
+		catchUp(t, s)
+		if shown, end := s.MaxOffset("T", 0), s.EndOffset("T", 0); shown != 3 || end != 6 {
+			t.Errorf("%s %d: %d messages are shown, the queue ends at %d, want 3 and 6", what, n, shown, end)
+		}
+	}
+	for _, power := range []bool{false, true} {
+		for n := 1; ; n++ {
+			s, m := service(t)
+			left := dies(m, n, power, func() { _ = s.Close() })
+			if left == nil {
+				break
+			}
+			check(t, left, "stop", n)
+		}
+		for n := 1; ; n++ {
+			s, m := service(t)
+			mustClose(t, s)
+			left := dies(m, n, power, func() { s = mustOpen(t, config(m)) })
+			if left == nil {
+				break
+			}
+			check(t, left, "start", n)
+		}
+		for n := 1; ; n++ {
+			_, m := service(t)
+			m = m.Kill()
+			left := dies(m, n, power, func() { mustOpen(t, config(m)) })
+			if left == nil {
+				break
+			}
+			check(t, left, "start after a kill", n)
+		}
+	}
+}
+
 // Past bug r#6609: what had no copies when a master stopped is in no queue after its restart, be it an orderly one, a kill or a
 // loss of power, until it has them; its queue offsets are taken (r#7689), and who has read on before is not sent back.
 func TestHeldBackOverARestart(t *testing.T) {

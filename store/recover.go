@@ -208,7 +208,6 @@ func (s *Store) checkRanges(ckpt *Checkpoint) error {
 func (r *recovery) recover() error {
 	s := r.s
 	began := time.Now()
-	r.readStop()
 	for q := range s.queues.all {
 		r.max[q] = q.maxOffset()
 	}

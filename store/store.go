@@ -163,7 +163,14 @@ func (s *Store) open() error {
 	if err := s.load(r); err != nil {
 		return err
 	}
+	r.readStop()
+	shown := r.shownSoFar()
 	// 3. From here on the store is changed.
+	if c.Held && shown >= 0 {
+		if err := s.noteHeld(shown); err != nil {
+			return err
+		}
+	}
 	if err := writeAbort(c.FS, c.RootDir); err != nil {
 		return err
 	}
@@ -171,7 +178,6 @@ func (s *Store) open() error {
 		return err
 	}
 	s.ckpt.last = r.ckpt
-	shown := r.shownSoFar()
 	// 4. Log and queues.
 	if err := r.recover(); err != nil {
 		return err
@@ -192,6 +198,9 @@ func (s *Store) open() error {
 	// 6. The checkpoint is not ahead of what recovery found. The queues need not be durable yet: the next start would
 	// build them again from the same place.
 	if err := s.ckpt.write(r.checkpoint()); err != nil {
+		return err
+	}
+	if err := s.forgetHeld(); err != nil {
 		return err
 	}
 	switch found := s.ckpt.last.LogicsPhysOffset; {
@@ -400,11 +409,17 @@ func (s *Store) close() error {
 	// 2. The goroutines of Run end.
 	s.end()
 	s.run.Wait()
-	// 3. The rest of the log is dispatched and indexed, confirmed or not; the note says what has not been. A record
+	// 3. The rest of the log is dispatched and indexed, confirmed or not; notes say what has not been. A record
 	// of which only a part has come from the master goes.
 	shown := s.log.Confirmed()
-	s.log.Ungate()
-	err := errors.Join(s.cutPart(), s.dispatchRest())
+	var err error
+	if shown < s.log.End() {
+		err = s.noteHeld(shown)
+	}
+	if err == nil {
+		s.log.Ungate()
+	}
+	err = errors.Join(err, s.cutPart(), s.dispatchRest())
 	// 4. Everything becomes durable, then the checkpoint says so.
 	err = errors.Join(err, s.checkpoint(true))
 	// 5. The note for the next start.
@@ -417,6 +432,9 @@ func (s *Store) close() error {
 	// 7. The mark of a store in use goes last.
 	if err == nil {
 		err = removeAbort(s.cfg.FS, s.cfg.RootDir)
+	}
+	if err == nil {
+		err = s.forgetHeld()
 	}
 	if err != nil {
 		err = fmt.Errorf("cannot close store %q cleanly: %w", s.cfg.RootDir, err)

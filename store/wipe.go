@@ -10,7 +10,7 @@ import (
 )
 
 // wiped are the parts of a store directory that hold the log or come of it.
-var wiped = []string{"commitlog", "consumequeue", "batchconsumequeue", "consumequeue_ext", "index", "timerwheel", "timerlog", "checkpoint", filepath.Join(ownDir, stopName), filepath.Join(ownDir, durableName), filepath.Join(ownDir, deletedName), filepath.Join(ownDir, endsName)}
+var wiped = []string{"commitlog", "consumequeue", "batchconsumequeue", "consumequeue_ext", "index", "timerwheel", "timerlog", "checkpoint", filepath.Join(ownDir, stopName), filepath.Join(ownDir, durableName), filepath.Join(ownDir, deletedName), filepath.Join(ownDir, endsName), filepath.Join(ownDir, heldName)}
 
 // Wipe takes the log of a closed store and everything that comes of it away, so that a slave gets it anew. It is moved to
 // mqx/salvage/name, a commit log that lies elsewhere to a directory beside it, or removed with discard. Each step is durable;

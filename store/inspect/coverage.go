@@ -37,7 +37,7 @@ func CoverageTable() []Coverage {
 		{"checkpoint", false, "only that it claims nothing that the log does not have"},
 		{"config/*.json", false, "only that they can be read and are what their name says; consumer offsets and delay progress by the ends of the queues"},
 		{"config/*.json: one that is missing without a backup, but for topics.json", false, "nothing: not every broker has every file"},
-		{"mqx/stopped, mqx/durable, mqx/deleted-topics", true, "their CRC"},
+		{"mqx/stopped, mqx/durable, mqx/deleted-topics, mqx/held", true, "their CRC"},
 		{"mqx/ends", false, "nothing: it is zeros, or what its CRC does not cover is not believed"},
 		{"timerwheel: tick, first and last unit of slots that wait", true, "the chain of units in the timer log"},
 		{"timerwheel: number and magic of a slot, slots that have been passed, snapshots but the newest", false, "nothing: no start depends on them"},

@@ -69,7 +69,7 @@ func belongs(name string) lies {
 		}
 	case ownDir + "/":
 		switch base {
-		case "stopped", "durable", "deleted-topics", "ends", "timer-progress", path.Base(repairJournal):
+		case "stopped", "durable", "deleted-topics", "ends", "held", "timer-progress", path.Base(repairJournal):
 			return liesFile
 		case path.Base(repairWork), "salvage", "quarantine", "import":
 			return liesDir

@@ -158,6 +158,7 @@ func (v *verifier) prepare() error {
 	}{
 		{"mqx/stopped", "the last stop", "remove it; the next start searches the log instead", store.CheckStopNote},
 		{"mqx/durable", "the last checkpoint", "remove it; the next start searches more of the log instead", store.CheckDurableNote},
+		{"mqx/held", "what is held back", "remove it; the next start takes what the queues hold for shown", store.CheckHeldNote},
 	} {
 		if err := note.check(plain, v.d.root); err != nil && !vfs.Absent(err) {
 			if !errors.Is(err, store.ErrStateFile) {
