@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"sync"
 	"time"
 
-	"mqx/internal/fastjson"
 	"mqx/remoting"
 	"mqx/remoting/server"
 )
@@ -22,22 +20,10 @@ import (
 // A slave takes no messages, so it delivers none that are delayed, checks no transactions and revives no pops: those wait for the
 // master. Apache's acting slaves send them to another group where enableRemoteEscape says so, which stops the start here.
 
-const (
-	// preOnlineSlave bounds the wait for one slave to follow a master that comes back, preOnlineMost that for all of them.
-	preOnlineSlave = 10 * time.Second
-	preOnlineMost  = 30 * time.Second
-	preOnlineRetry = time.Second
-)
-
-// acting is what a broker knows of its group.
+// acting is what a slave knows of its group.
 type acting struct {
 	told chan minTold // by a name server
-	mu   struct {
-		sync.Mutex
-		known bool
-		min   int64 // the smallest id that is alive
-		addr  string
-	}
+	last minTold      // what it did something about last; owned by watchGroup
 }
 
 // minTold is the smallest id of the group, as a name server has it.
@@ -46,29 +32,21 @@ type minTold struct {
 	addr, haAt string
 }
 
-// isActing says that this broker stands in for its master.
-func (b *Broker) isActing() bool {
-	a := &b.acting
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return b.slave != nil && b.cfg().EnableSlaveActingMaster && a.mu.known && a.mu.min == b.cfg().BrokerID
-}
-
-// learnMin takes over which id of the group is the smallest, and reports whether that is news.
-func (a *acting) learnMin(n minTold) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	news := !a.mu.known || a.mu.min != n.id || a.mu.addr != n.addr
-	a.mu.known, a.mu.min, a.mu.addr = true, n.id, n.addr
-	return news
-}
-
-// runActing beats at the name servers and looks at the group until ctx ends.
+// runActing beats at the name servers, and of a slave looks at the group, until ctx ends. Neither waits for the other.
 func (b *Broker) runActing(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { b.beat(ctx) })
+	if b.slave != nil {
+		b.watchGroup(ctx)
+	}
+}
+
+// beat sends signs of life until ctx ends.
+func (b *Broker) beat(ctx context.Context) {
 	cfg := b.cfg()
-	beat, look := time.NewTicker(cfg.BrokerHeartbeat), time.NewTicker(cfg.SyncMemberGroup)
-	defer beat.Stop()
-	defer look.Stop()
+	t := time.NewTicker(cfg.BrokerHeartbeat)
+	defer t.Stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	under := map[string]bool{} // heartbeats on their way; a dead name server holds up nobody
@@ -79,7 +57,7 @@ func (b *Broker) runActing(ctx context.Context) {
 			return
 		case addr := <-ended:
 			delete(under, addr)
-		case <-beat.C:
+		case <-t.C:
 			for addr := range b.registrar.Servers() {
 				if under[addr] || len(under) >= cap(ended) {
 					continue
@@ -90,10 +68,31 @@ func (b *Broker) runActing(ctx context.Context) {
 					ended <- addr
 				})
 			}
-		case <-look.C:
-			if members := b.members(ctx); len(members) > 0 {
-				least := slices.Min(slices.Collect(maps.Keys(members)))
-				b.minChanged(ctx, minTold{id: least, addr: members[least]})
+		}
+	}
+}
+
+// watchGroup looks, until ctx ends, which id of the group is the smallest. A look that a name server holds up holds up nothing of
+// what the others tell.
+func (b *Broker) watchGroup(ctx context.Context) {
+	t := time.NewTicker(b.cfg().SyncMemberGroup)
+	defer t.Stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	looking, found := false, make(chan minTold, 1)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			if looking {
+				continue
+			}
+			looking = true
+			wg.Go(func() { found <- b.lookForMin(ctx) })
+		case n := <-found:
+			if looking = false; n.addr != "" {
+				b.minChanged(ctx, n)
 			}
 		case n := <-b.acting.told:
 			b.minChanged(ctx, n)
@@ -114,22 +113,43 @@ func (b *Broker) beatAt(ctx context.Context, nameServer string, timeout time.Dur
 	}
 }
 
-// members are the replicas that the first name server that answers knows, by id; nil where none does.
-func (b *Broker) members(ctx context.Context) map[int64]string {
-	for addr := range b.registrar.Servers() {
-		if m, err := b.groupMembers(ctx, addr); err == nil && len(m) > 0 {
-			return m
-		}
+// lookForMin is the smallest id that any name server knows; nothing where none tells.
+func (b *Broker) lookForMin(ctx context.Context) minTold {
+	members, err := b.members(ctx, slices.Collect(maps.Keys(b.registrar.Servers())))
+	if err != nil || len(members) == 0 {
+		return minTold{}
 	}
-	return nil
+	least := slices.Min(slices.Collect(maps.Keys(members)))
+	return minTold{id: least, addr: members[least]}
 }
 
-// minChanged does what a slave does when the smallest id of its group changes.
+// members are the replicas of the group by id, as all name servers that answer know them together: one that has just begun, or
+// has lost sight of a broker for a moment, takes none away.
+func (b *Broker) members(ctx context.Context, nameServers []string) (map[int64]string, error) {
+	var wg sync.WaitGroup
+	told, errs := make([]map[int64]string, len(nameServers)), make([]error, len(nameServers))
+	for i, addr := range nameServers {
+		wg.Go(func() { told[i], errs[i] = b.groupMembers(ctx, addr) })
+	}
+	wg.Wait()
+	all, answered := map[int64]string{}, false
+	for i, members := range told {
+		answered = answered || errs[i] == nil
+		maps.Copy(all, members)
+	}
+	if !answered {
+		return nil, errors.Join(errs...)
+	}
+	return all, nil
+}
+
+// minChanged is what a slave does when the smallest id of its group changes.
 func (b *Broker) minChanged(ctx context.Context, n minTold) {
-	if b.slave == nil || !b.acting.learnMin(n) {
+	if was := &b.acting.last; was.id == n.id && was.addr == n.addr {
 		return
 	}
-	b.log.Info("the smallest id of the group has changed", "id", n.id, "addr", n.addr, "acting", b.isActing())
+	b.acting.last = n
+	b.log.Info("the smallest id of the group has changed", "id", n.id, "addr", n.addr, "acting", n.id == b.cfg().BrokerID)
 	if n.id != 0 || n.addr == "" {
 		return
 	}
@@ -140,7 +160,9 @@ func (b *Broker) minChanged(ctx context.Context, n minTold) {
 			return
 		}
 	}
-	b.slave.learn(n.haAt, n.addr)
+	if err := b.slave.follow(ctx, n.haAt, n.addr); err != nil {
+		b.log.Warn("who is told to be the master is not followed", "master", n.addr, "error", err)
+	}
 }
 
 // askHAAddr asks a master for the address of its replication port.
@@ -178,7 +200,10 @@ func (b *Broker) handleExchangeHA(r *server.Request) {
 	p := newReply(remoting.RespSuccess, "")
 	switch {
 	case h.MasterHAAddress != "" && b.slave != nil:
-		b.slave.learn(h.MasterHAAddress, h.MasterAddress)
+		if err := b.slave.follow(b.ctx, h.MasterHAAddress, h.MasterAddress); err != nil {
+			r.Reply(remoting.RespSystemError, err.Error())
+			return
+		}
 	case h.MasterHAAddress == "" && b.slave == nil && !b.fence.given():
 		at := b.at()
 		p.str(keyMasterHA, at.haAddr)
@@ -203,132 +228,4 @@ func (b *Broker) handleMinIDChange(r *server.Request) {
 		}
 	}
 	r.Reply(remoting.RespSuccess, "")
-}
-
-// preOnline keeps a broker out of the routes, as Apache's with enableSlaveActingMaster and totalReplicas above 1: a master until
-// its slaves follow it and it has the offsets that were committed to them, never backwards; a slave until it follows. A replica
-// that cannot holds up the others for preOnlineMost at most, and the log says so.
-func (b *Broker) preOnline(ctx context.Context) {
-	cfg := b.cfg()
-	if !cfg.EnableSlaveActingMaster || cfg.SkipPreOnline || cfg.TotalReplicas < 2 || b.fence.given() {
-		return
-	}
-	list, err := b.nameServerList(ctx)
-	if err != nil || len(list) == 0 {
-		return // told by those who register
-	}
-	ctx, cancel := context.WithTimeout(ctx, preOnlineMost)
-	defer cancel()
-	ready := map[string]bool{}
-	for {
-		err := b.prepareOnline(ctx, list, ready)
-		if err == nil {
-			return
-		}
-		if ctx.Err() != nil {
-			b.log.Error("this broker goes into the routes although its group is not ready for it", "error", err, "waited", preOnlineMost)
-			return
-		}
-		b.log.Info("this broker is not in the routes yet", "why", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(preOnlineRetry):
-		}
-	}
-}
-
-// prepareOnline is one try of preOnline; slaves in ready are done with.
-func (b *Broker) prepareOnline(ctx context.Context, nameServers []string, ready map[string]bool) error {
-	var members map[int64]string
-	var err error
-	for _, ns := range nameServers {
-		if members, err = b.groupMembers(ctx, ns); err == nil {
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("cannot ask for the members of the group: %w", err)
-	}
-	if b.slave != nil {
-		return b.slaveOnline(ctx, members[0])
-	}
-	for _, id := range slices.Sorted(maps.Keys(members)) {
-		addr := members[id]
-		if id == 0 || addr == b.at().Addr() || ready[addr] {
-			continue
-		}
-		if err := b.slaveBack(ctx, addr); err != nil {
-			return fmt.Errorf("slave %s: %w", addr, err)
-		}
-		ready[addr] = true
-	}
-	return nil
-}
-
-// slaveOnline waits until this slave follows the master, if there is one.
-func (b *Broker) slaveOnline(ctx context.Context, master string) error {
-	if master == "" || master == b.at().Addr() {
-		return nil
-	}
-	haAddr, err := b.askHAAddr(ctx, master)
-	if err != nil {
-		return err
-	}
-	b.slave.learn(haAddr, master)
-	return await(ctx, func() bool { p := b.slave.follower.State().Phase; return p == "following" || p.Stopped() })
-}
-
-// slaveBack tells a slave that its master is back, waits until it follows, and takes over what was committed to it.
-func (b *Broker) slaveBack(ctx context.Context, slave string) error {
-	at := b.at()
-	if _, err := b.exchangeHA(ctx, slave, &remoting.ExchangeBrokerHAInfoHeader{
-		MasterHAAddress: at.haAddr, MasterAddress: at.Addr(), MasterFlushOffset: remoting.Some(b.store.LogFlushed()),
-	}); err != nil {
-		return err
-	}
-	host, _, err := net.SplitHostPort(slave)
-	if err != nil {
-		return err
-	}
-	if err := await(ctx, func() bool {
-		for _, c := range b.ha.master.Conns() {
-			if h, _, err := net.SplitHostPort(c.Peer); err == nil && h == host {
-				return true
-			}
-		}
-		return false
-	}); err != nil {
-		return err
-	}
-	if b.takeBackFrom(ctx, slave) {
-		return nil
-	}
-	body, err := b.askAt(ctx, slave, remoting.NewRequest(remoting.ReqGetAllConsumerOffset, nil)) // a slave of Apache
-	if err != nil {
-		return err
-	}
-	var told remoting.ConsumerOffsets
-	if err := fastjson.Unmarshal(body, &told); err != nil {
-		return err
-	}
-	b.mergeBack(slave, &told)
-	return nil
-}
-
-var errNotFollowing = errors.New("it does not follow")
-
-// await waits until is, for preOnlineSlave at most.
-func await(ctx context.Context, is func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, preOnlineSlave)
-	defer cancel()
-	t := time.NewTicker(20 * time.Millisecond)
-	defer t.Stop()
-	for !is() {
-		select {
-		case <-ctx.Done():
-			return errNotFollowing
-		case <-t.C:
-		}
-	}
-	return nil
 }

@@ -137,7 +137,7 @@ func New(cfg Config) (*Broker, error) {
 	if e := cfg.unsupported(); e != nil {
 		return nil, e
 	}
-	b := &Broker{clock: cfg.Clock, log: cfg.Logger, fsys: cfg.Store.FS, ready: make(chan struct{}), renaming: make(chan struct{}, 1), reopening: make(chan string, 1), taken: make(chan struct{}, 1)}
+	b := &Broker{clock: cfg.Clock, log: cfg.Logger, fsys: cfg.Store.FS, ready: make(chan struct{}), renaming: make(chan struct{}, 1), reopening: make(chan string, 1), taken: make(chan struct{}, 1), acting: acting{told: make(chan minTold, 16)}}
 	if b.clock == nil {
 		b.clock = clock.System
 	}
@@ -200,7 +200,6 @@ func New(cfg Config) (*Broker, error) {
 	b.delays.progress.moved = func() { b.peers.changed(partDelays) }
 	b.offsets.peers = b.peers
 	b.transactions, b.timers = newTransactions(b), newTimerService(b)
-	b.acting.told = make(chan minTold, 16)
 	return b, nil
 }
 
@@ -251,25 +250,48 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 	var reopen string
 	if err == nil {
-		b.preOnline(ctx)
-		b.register(ctx)
-		if b.cfg().EnableSlaveActingMaster {
-			workers.Go(func() { b.runActing(workerCtx) })
-		}
-		close(b.ready)
-		select {
-		case <-ctx.Done():
-		case reopen = <-b.reopening:
-			b.log.Info("the broker is started anew", "why", reopen)
-		case err = <-failed:
-			b.log.Error("the store has failed; the broker stops", "error", err)
-		}
+		reopen, err = b.serve(ctx, workerCtx, &workers, failed)
 	}
 	err = errors.Join(err, b.stop(serving, stopWorkers, &workers))
 	if reopen != "" {
 		return &ReopenError{Why: reopen, Err: err}
 	}
 	return err
+}
+
+// serve puts the broker into the routes and waits for the reason to stop: ctx ends, the store fails, or the broker is to be started
+// anew, and why. None of them waits until the group is ready for it (preOnline); Ready does, as do those who restart one
+// broker after the other.
+func (b *Broker) serve(ctx, work context.Context, workers *sync.WaitGroup, failed <-chan error) (reopen string, err error) {
+	goOnline, leave := context.WithCancel(ctx)
+	online := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer leave()
+	wg.Go(func() {
+		defer close(online)
+		if b.preOnline(goOnline); goOnline.Err() == nil {
+			b.register(goOnline)
+		}
+	})
+	for {
+		select {
+		case <-online:
+			online = nil
+			if b.cfg().EnableSlaveActingMaster {
+				workers.Go(func() { b.runActing(work) })
+			}
+			close(b.ready)
+		case <-ctx.Done():
+			return "", nil
+		case reopen = <-b.reopening:
+			b.log.Info("the broker is started anew", "why", reopen)
+			return reopen, nil
+		case err = <-failed:
+			b.log.Error("the store has failed; the broker stops", "error", err)
+			return "", err
+		}
+	}
 }
 
 // open opens the store and loads the tables.

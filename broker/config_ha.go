@@ -163,6 +163,10 @@ func (c *Config) validateReplication(bad func(key, format string, args ...any)) 
 	case c.AutoInSyncReplicas:
 		bad("enableAutoInSyncReplicas", "contradicts replicationLevel=%s, which says itself what is done with fewer slaves", level)
 	}
+	if least := c.BrokerHeartbeat + c.HeartbeatTimeout; c.EnableSlaveActingMaster && c.NotActive < least {
+		bad("brokerNotActiveTimeoutMillis", "must be at least brokerHeartbeatInterval and sendHeartbeatTimeoutMillis together, %d, or name servers forget the broker between two signs of life, got %d",
+			least.Milliseconds(), c.NotActive.Milliseconds())
+	}
 	if level == "" && c.AllAckInSync && c.AutoInSyncReplicas && c.BrokerRole == "SYNC_MASTER" {
 		bad("enableAutoInSyncReplicas", "contradicts allAckInSyncStateSet, which waits for all that are in sync")
 	}

@@ -58,6 +58,7 @@ type offsetTable struct {
 		sync.Mutex
 		remoting.DataVersion
 	}
+	kept remoting.DataVersion // of the file that was loaded; zero for none
 }
 
 func newOffsetTable(fsys vfs.FS, path string, now func() time.Time, step int64, log *slog.Logger) *offsetTable {
@@ -103,7 +104,7 @@ func (t *offsetTable) Load() error {
 		}
 	}
 	if src != jsonfile.None {
-		t.version.DataVersion = read.DataVersion
+		t.version.DataVersion, t.kept = read.DataVersion, read.DataVersion
 	}
 	t.dirty.Store(false)
 	return nil
@@ -179,7 +180,9 @@ func (t *offsetTable) Commit(topic, group []byte, queue int32, offset int64) (ol
 	if old != offset && t.peers != nil && t.peers.active.Load() {
 		t.peers.offset(string(topic), string(group), queue, offset, false)
 	}
-	t.counted()
+	if t.counted(); offset < old {
+		t.turned()
+	}
 	return old, false
 }
 
@@ -187,10 +190,21 @@ func (t *offsetTable) Commit(topic, group []byte, queue int32, offset int64) (ol
 func (t *offsetTable) counted() {
 	t.dirty.Store(true)
 	if t.commits.Add(1)%t.step == 0 {
-		t.version.Lock()
-		t.version.DataVersion = t.version.NextVersion(t.now())
-		t.version.Unlock()
+		t.newVersion()
 	}
+}
+
+// turned marks the table as changed by more than progress, with a new data version at once: what a slave of Apache still has of
+// before does not come back (takeBackTable).
+func (t *offsetTable) turned() {
+	t.dirty.Store(true)
+	t.newVersion()
+}
+
+func (t *offsetTable) newVersion() {
+	t.version.Lock()
+	defer t.version.Unlock()
+	t.version.DataVersion = t.version.NextVersion(t.now())
 }
 
 func (t *offsetTable) set(k offsetKey, queue int32, offset int64) {
@@ -253,7 +267,7 @@ func (t *offsetTable) Reset(topic, group string, queue int32, offset int64) {
 	g.reset[queue] = offset
 	s.Unlock()
 	t.tell(k, queue, offset)
-	t.counted()
+	t.turned()
 }
 
 // tell tells slaves of an offset that somebody has set.
@@ -309,7 +323,7 @@ func (t *offsetTable) RemoveQueue(topic, group string, queue int32) {
 	}
 	if _, ok := g.committed[queue]; ok {
 		delete(g.committed, queue)
-		t.dirty.Store(true)
+		t.turned()
 	}
 	delete(g.reset, queue)
 }
@@ -320,16 +334,20 @@ func (t *offsetTable) RemoveGroup(group string) {
 }
 
 func (t *offsetTable) remove(drop func(offsetKey) bool) {
+	gone := false
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.Lock()
 		for k := range s.table {
 			if drop(k) {
 				delete(s.table, k)
-				t.dirty.Store(true)
+				gone = true
 			}
 		}
 		s.Unlock()
+	}
+	if gone {
+		t.turned()
 	}
 }
 
@@ -340,7 +358,7 @@ func (t *offsetTable) Clone(src, dst, topic string) {
 		t.set(offsetKey{topic, dst}, q, off)
 		t.tell(offsetKey{topic, dst}, q, off)
 	}
-	t.counted()
+	t.turned()
 }
 
 // Queues are the committed offsets of a group in a topic; nil for none.

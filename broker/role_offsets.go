@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -99,7 +101,9 @@ func (b *Broker) takeBack(ctx context.Context) error {
 				asked.m[addr] = true
 				asked.Unlock()
 				if id != 0 && !known && addr != b.at().Addr() {
-					b.takeBackFrom(ctx, addr)
+					if _, err := b.takeBackFrom(ctx, addr); err != nil {
+						b.log.Warn("a slave did not tell what was committed to it meanwhile", "slave", addr, "error", err)
+					}
 				}
 			}
 		})
@@ -108,32 +112,49 @@ func (b *Broker) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// takeBackFrom does so with one slave and reports whether it is one of mqx, whatever it told.
-func (b *Broker) takeBackFrom(ctx context.Context, slave string) bool {
+// takeBackFrom does so with one slave and reports whether it is one of mqx, which counts where it has told.
+func (b *Broker) takeBackFrom(ctx context.Context, slave string) (mqx bool, err error) {
 	req := remoting.NewRequest(remoting.ReqMqxHA, nil)
 	req.Fields.Set(remoting.FieldAct, remoting.HAActOffsets)
-	resp, err := b.client.Call(ctx, slave, req)
-	if err == nil && resp.Code == remoting.RespRequestCodeNotSupported {
-		return false // a slave of Apache
+	body, err := b.askAt(ctx, slave, req)
+	var refused *remoting.ResponseError
+	if errors.As(err, &refused) && refused.Code == remoting.RespRequestCodeNotSupported {
+		return false, nil // a slave of Apache
 	}
 	var told remoting.ConsumerOffsets
-	if err == nil && resp.Code != remoting.RespSuccess {
-		err = &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(req.Code), Addr: slave}
-	}
 	if err == nil {
-		err = fastjson.Unmarshal(resp.Body, &told)
+		err = fastjson.Unmarshal(body, &told)
 	}
 	if err != nil {
-		b.log.Warn("a slave did not tell what was committed to it meanwhile", "slave", slave, "error", err)
-		return true
+		return false, fmt.Errorf("cannot ask what was committed to the slave %s: %w", slave, err)
 	}
 	b.mergeBack(slave, &told)
-	return true
+	return true, nil
+}
+
+// takeBackTable does so with a slave of Apache, which tells its whole table: what was committed there and what it once got from
+// here. As Apache's masters do, it takes that where its version is not below the one that this broker saved last; an offset
+// that goes back makes a new version at once, so that a slave that has not heard of it does not undo it.
+func (b *Broker) takeBackTable(ctx context.Context, slave string) error {
+	body, err := b.askAt(ctx, slave, remoting.NewRequest(remoting.ReqGetAllConsumerOffset, nil))
+	var told remoting.ConsumerOffsets
+	if err == nil {
+		err = fastjson.Unmarshal(body, &told)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot ask for the offsets of the slave %s: %w", slave, err)
+	}
+	if own := b.offsets.kept; told.DataVersion.Compare(own) < 0 {
+		b.log.Warn("the offsets of a slave are older than those here: none is taken over, and what was committed to it alone is consumed again",
+			"slave", slave, "version", told.DataVersion.Counter, "own", own.Counter)
+		return nil
+	}
+	b.mergeBack(slave, &told)
+	return nil
 }
 
 // mergeBack takes over offsets of a slave: never backwards, and never beyond the end of a queue.
 func (b *Broker) mergeBack(slave string, told *remoting.ConsumerOffsets) {
-	n := 0
 	for key, queues := range told.OffsetTable {
 		topic, group, ok := splitOffsetKey(key)
 		if !ok || b.topics.Get(topic) == nil {
@@ -143,11 +164,8 @@ func (b *Broker) mergeBack(slave string, told *remoting.ConsumerOffsets) {
 			at = min(at, b.store.EndOffset(topic, q))
 			if have, ok := b.offsets.Committed(topic, group, q); !ok || at > have {
 				b.offsets.Commit([]byte(topic), []byte(group), q, at)
-				n++
+				b.log.Info("an offset that was committed to a slave meanwhile is taken over", "slave", slave, "topic", topic, "group", group, "queue", q, "was", have, "is", at)
 			}
 		}
-	}
-	if n > 0 {
-		b.log.Info("offsets that were committed to a slave meanwhile are taken over", "slave", slave, "queues", n)
 	}
 }

@@ -337,13 +337,18 @@ func (s *slave) learnEpoch(ctx context.Context, master string) error {
 	if err := fastjson.Unmarshal(body, &info); err != nil || info.Mqx == nil {
 		return nil //nolint:nilerr // what it says is for others: an epoch is all that counts here
 	}
-	s.mu.Lock()
-	s.mu.epochs = append([]ha.RoleEpoch{}, roleEpochs(info.Mqx.Epochs)...)
-	s.mu.Unlock()
 	own := s.b.role.Get()
 	news, err := own.Learn(master, info.Mqx.Epoch, info.Mqx.FencedEpoch, info.Mqx.Fenced)
-	if err != nil || !news {
+	if err != nil {
 		return err
+	}
+	s.mu.Lock()
+	if s.mu.broker == master { // else it is only looked at: these are kept once the log is known to be its
+		s.mu.epochs = append([]ha.RoleEpoch{}, roleEpochs(info.Mqx.Epochs)...)
+	}
+	s.mu.Unlock()
+	if !news {
+		return nil
 	}
 	return s.b.role.Change(func(st *roleState) error { st.Epoch = max(st.Epoch, info.Mqx.Epoch); return nil })
 }

@@ -224,7 +224,9 @@ func TestOffsetsComeBack(t *testing.T) {
 	s.commit("G", "T", 0, 5)
 	s.commit("G", "T", 1, 3) // somebody reads again
 	m = start(t, mc)
-	m.takeBackFrom(t.Context(), s.addr)
+	if mqx, err := m.takeBackFrom(t.Context(), s.addr); err != nil || !mqx {
+		t.Fatal(mqx, err)
+	}
 	if got := []int64{at(m, 0), at(m, 1), at(m, 2)}; got[0] != 5 || got[1] != 7 || got[2] != 1 {
 		t.Errorf("offsets at the master that came back: %v, want [5 7 1]", got)
 	}

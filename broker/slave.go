@@ -59,6 +59,22 @@ func (s *slave) learn(haAddr, broker string) {
 	s.mu.broker, s.mu.ha = broker, haAddr
 }
 
+// follow is learn of a master of which others than a registration tell. It is asked for its epoch first: one that another has
+// replaced takes no slave off that one.
+func (s *slave) follow(ctx context.Context, haAddr, broker string) error {
+	s.mu.Lock()
+	known := s.mu.ha == haAddr && s.mu.broker == broker
+	s.mu.Unlock()
+	if known || haAddr == "" || broker == "" {
+		return nil
+	}
+	if err := s.learnEpoch(ctx, broker); err != nil {
+		return err
+	}
+	s.learn(haAddr, broker)
+	return nil
+}
+
 // haAddr is where the log comes from: what is configured, else what a name server told.
 func (s *slave) haAddr() string {
 	if a := s.b.cfg().HAMasterAddress; len(a) > 6 { // as Apache: shorter ones are none
