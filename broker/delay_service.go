@@ -134,7 +134,7 @@ func (s *delayService) open(st *store.Store) error {
 
 // correct brings the position of a level into the range of its queue.
 func (s *delayService) correct(l *delayLevel) bool {
-	low, high := s.st.MinOffset(message.TopicSchedule, l.queue), s.st.MaxOffset(message.TopicSchedule, l.queue)
+	low, high := s.st.MinOffset(message.TopicSchedule, l.queue), s.st.EndOffset(message.TopicSchedule, l.queue)
 	was := l.q.Progress()
 	if !l.q.Correct(low, high) {
 		return false

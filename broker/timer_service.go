@@ -299,7 +299,7 @@ func (s *timerService) takeUpAll(ctx context.Context) bool {
 
 // correct brings the position into the range of the topic.
 func (s *timerService) correct() {
-	at, low, high := s.t.Offset(), s.st.MinOffset(message.TopicTimer, 0), s.st.MaxOffset(message.TopicTimer, 0)
+	at, low, high := s.t.Offset(), s.st.MinOffset(message.TopicTimer, 0), s.st.EndOffset(message.TopicTimer, 0)
 	if at < low || at > high {
 		s.log.Error("the position of the timer lay outside its topic and is corrected", "was", at, "min_offset", low, "max_offset", high)
 		s.t.TakenUp(min(max(at, low), high), 0)

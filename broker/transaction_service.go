@@ -72,34 +72,28 @@ func (t *transactions) Load() error {
 		if !ok {
 			return first
 		}
-		return min(max(at, first), t.b.store.MaxOffset(topic, halfQueue))
+		return min(max(at, first), t.b.store.EndOffset(topic, halfQueue))
 	}
 	half, op := start(message.TopicHalf), start(message.TopicHalfOp)
 	t.committed = progress{half: half, op: op}
 	book := transaction.NewBook(half, op)
-	end := t.b.store.MaxOffset(message.TopicHalf, halfQueue)
-	for at, last := op, t.b.store.MaxOffset(message.TopicHalfOp, halfQueue); at < last; {
-		next, err := t.read(message.TopicHalfOp, at, halfReadMost, func(rec message.View) {
-			if bad := book.LoadOp(rec.QueueOffset(), rec, end); bad > 0 {
-				t.b.log.Warn("an op message names no half message", "queue_offset", rec.QueueOffset(), "entries", bad)
-			}
-		})
-		if err != nil {
-			return err
+	end := t.b.store.EndOffset(message.TopicHalf, halfQueue)
+	err := t.readAll(message.TopicHalfOp, op, func(at int64) int64 { return at }, func(rec message.View) {
+		if bad := book.LoadOp(rec.QueueOffset(), rec, end); bad > 0 {
+			t.b.log.Warn("an op message names no half message", "queue_offset", rec.QueueOffset(), "entries", bad)
 		}
-		at = next
+	})
+	if err != nil {
+		return err
 	}
 	open := map[string]int64{}
-	for at := book.Next(half); at < end; at = book.Next(at) {
-		next, err := t.read(message.TopicHalf, at, 1, func(rec message.View) {
-			if h, err := transaction.ParseHalf(rec); err == nil && book.LoadHalf(&h) {
-				open[string(h.RealTopic)]++
-			}
-		})
-		if err != nil {
-			return err
+	err = t.readAll(message.TopicHalf, half, book.Next, func(rec message.View) {
+		if h, err := transaction.ParseHalf(rec); err == nil && book.LoadHalf(&h) {
+			open[string(h.RealTopic)]++
 		}
-		at = next
+	})
+	if err != nil {
+		return err
 	}
 	t.mu.Lock()
 	t.mu.book = book
@@ -109,6 +103,26 @@ func (t *transactions) Load() error {
 		t.b.log.Warn("the counts of open transactions were made anew", "error", err)
 	}
 	return nil
+}
+
+// readAll gives the messages of a queue from an offset on to f, those too that the start has held back. next is the first
+// offset from another one on that is wanted; it may change with what f is given.
+func (t *transactions) readAll(topic string, from int64, next func(int64) int64, f func(message.View)) error {
+	wanted := func(rec message.View) {
+		if off := rec.QueueOffset(); off >= from && next(off) == off {
+			f(rec)
+		}
+	}
+	for at, last := next(from), t.b.store.MaxOffset(topic, halfQueue); at < last; at = next(at) {
+		var err error
+		if at, err = t.read(topic, at, halfReadMost, wanted); err != nil {
+			return err
+		}
+	}
+	return t.b.store.EachHeld(topic, halfQueue, func(rec message.View) error {
+		wanted(rec)
+		return nil
+	})
 }
 
 // read gives the messages of a queue from an offset on to f and returns the next

@@ -93,6 +93,11 @@ func (s *Store) Get(req GetRequest) *GetResult {
 	res := &GetResult{NextOffset: req.Offset}
 	res.Parts = res.parts[:0]
 	q := s.queues.get(req.Topic, req.QueueID)
+	if q != nil && req.Offset > q.maxOffset() && req.Offset <= q.held.Load() { // it was seen before the start, maybe all that is held back
+		res.Status, res.MinOffset, res.MaxOffset = OffsetOverflowOne, q.minOffset(), q.maxOffset()
+		s.stats.getMissed.Add(1)
+		return res
+	}
 	if q == nil || !q.exists() {
 		res.Status, res.NextOffset = NoMatchedLogicQueue, 0
 		s.stats.getMissed.Add(1)
@@ -104,7 +109,7 @@ func (s *Store) Get(req GetRequest) *GetResult {
 		res.Status, res.NextOffset = NoMessageInQueue, 0
 	case req.Offset < res.MinOffset:
 		res.Status, res.NextOffset = OffsetTooSmall, res.MinOffset
-	case req.Offset == res.MaxOffset, req.Offset > res.MaxOffset && req.Offset <= q.held.Load(): // or was seen before the start
+	case req.Offset == res.MaxOffset:
 		res.Status = OffsetOverflowOne
 	case req.Offset > res.MaxOffset:
 		res.Status, res.NextOffset = OffsetOverflowBadly, res.MaxOffset

@@ -1,12 +1,15 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
 
 	"mqx/internal/vfs"
+	"mqx/message"
+	"mqx/store/commitlog"
 )
 
 // What was held back for want of copies stays held back over a restart: whoever opens the store with Held shows it again by
@@ -158,4 +161,39 @@ func (s *Store) EndOffset(topic string, queueID int32) int64 {
 		return max(q.maxOffset(), q.held.Load())
 	}
 	return 0
+}
+
+// EachHeld calls f with the records of a queue that are in the log and not in the queue yet, in their order: what the start has
+// held back. It is for those who were at work on the queue before the start, and to be called before Run. An error of f ends it.
+func (s *Store) EachHeld(topic string, queueID int32, f func(message.View) error) error {
+	from, to := s.Dispatched(), s.log.End()
+	if from >= to || s.EndOffset(topic, queueID) <= s.MaxOffset(topic, queueID) {
+		return nil
+	}
+	end, err := s.log.Walk(max(from, s.log.Min()), commitlog.WalkOptions{To: to, OnFinding: s.reportLog}, func(off int64, rec message.View) error {
+		if rec.QueueID() != queueID || string(rec.Topic()) != topic || s.deleted.covers(rec.Topic(), off) {
+			return nil
+		}
+		return f(rec)
+	})
+	if err == nil && end.Offset < to && end.Reason != commitlog.EndStopped {
+		err = fmt.Errorf("at %d: %v: %w", end.Offset, end.Reason, cmp.Or(end.Err, errUnreadable))
+	}
+	if err != nil {
+		return fmt.Errorf("cannot read what is held back: %w", err)
+	}
+	return nil
+}
+
+// heldAt is where the record of a queue offset, or the first one behind it, lies among those that are held back.
+func (s *Store) heldAt(topic string, queueID int32, offset int64) (phys int64, err error) {
+	phys = s.log.End()
+	err = s.EachHeld(topic, queueID, func(rec message.View) error {
+		if rec.QueueOffset() < offset {
+			return nil
+		}
+		phys = rec.PhysicalOffset()
+		return commitlog.ErrStop
+	})
+	return phys, err
 }

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"slices"
 	"testing"
 
 	"mqx/internal/vfs"
+	"mqx/message"
 )
 
 // The process is killed, or the power fails, at any moment of a stop with messages that are held back, and of the start after
@@ -139,6 +141,16 @@ func TestHeldBackOverARestart(t *testing.T) {
 				if res := s.Get(GetRequest{Topic: "T", Offset: off, MaxMsgs: 1}); res.Status != want {
 					t.Errorf("a read at %d: %v, want %v", off, res.Status, want)
 				}
+			}
+			if res := s.Get(GetRequest{Topic: "New", Offset: 1, MaxMsgs: 1}); res.Status != OffsetOverflowOne || res.NextOffset != 1 {
+				t.Errorf("who has read all of a young queue is sent to %d, %v", res.NextOffset, res.Status)
+			}
+			var held []int64
+			if err := s.EachHeld("T", 0, func(v message.View) error { held = append(held, v.QueueOffset()); return nil }); err != nil || !slices.Equal(held, []int64{3, 4}) {
+				t.Errorf("held back: %v, %v", held, err)
+			}
+			if at, err := s.heldAt("T", 0, 4); err != nil || at <= s.LogShown() || at >= s.LogEnd() {
+				t.Errorf("message 4 lies at %d, %v", at, err)
 			}
 			if res, err := s.Query(t.Context(), QueryRequest{Topic: "T", Key: "held", End: 1 << 60}); err != nil || len(res.Parts) != 0 {
 				t.Errorf("a query finds %d messages without copies, %v", len(res.Parts), err)

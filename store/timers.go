@@ -57,7 +57,7 @@ func (s *Store) OpenTimer(cfg TimerConfig) (*Timer, error) {
 		SnapshotEveryMs: cfg.SnapshotEveryMs, Logger: c.Logger,
 	}, timer.Origin{
 		NowMs: c.Clock.Now().UnixMilli(), LogEnd: s.log.End(),
-		QueueMin: s.MinOffset(message.TopicTimer, 0), QueueMax: s.MaxOffset(message.TopicTimer, 0),
+		QueueMin: s.MinOffset(message.TopicTimer, 0), QueueMax: s.EndOffset(message.TopicTimer, 0),
 		PhysAt: s.timerPhysAt, OffsetOf: s.timerOffsetOf, Each: s.eachTimer, TopicOf: cfg.TopicOf,
 	})
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Store) timerPhysAt(offset int64) (int64, error) {
 		return 0, fmt.Errorf("cannot read timer topic: %w", err)
 	}
 	if len(us) == 0 {
-		return s.log.End(), nil
+		return s.heldAt(message.TopicTimer, 0, offset)
 	}
 	return us[0].PhysicalOffset, nil
 }
