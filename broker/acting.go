@@ -153,6 +153,7 @@ func (b *Broker) minChanged(ctx context.Context, n minTold) {
 	if n.id != 0 || n.addr == "" {
 		return
 	}
+	b.hold.Wake(func(string, string, int32) bool { return true }) // they are answered with the advice to go to the master
 	if n.haAt == "" {
 		var err error
 		if n.haAt, err = b.askHAAddr(ctx, n.addr); err != nil {

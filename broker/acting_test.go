@@ -312,6 +312,27 @@ func TestOldMasterIsNotFollowed(t *testing.T) {
 	s.stop()
 }
 
+// A pull that waits at a slave is answered when the master is back: it is told to go there.
+func TestPullsLeaveAnActingSlave(t *testing.T) {
+	m := start(t, testConfig(t.TempDir()))
+	m.createTopic("T", 1)
+	m.send("T", 0, "", "x")
+	s := startSlave(t, m, 1, nil)
+	s.until("the slave has not got all", func() bool {
+		return s.topics.Get("T") != nil && s.store.LogEnd() == m.store.LogEnd() && s.store.MaxOffset("T", 0) == 1
+	})
+	s.minChanged(t.Context(), minTold{id: 1, addr: s.addr})
+	ch := s.waiting(s.c, remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, 1), 25*time.Second)
+	s.minChanged(t.Context(), minTold{addr: m.addr})
+	if n := s.hold.Len(); n != 0 {
+		t.Errorf("%d pulls wait on", n)
+	}
+	s.until("no answer", func() bool { return len(ch) > 0 })
+	if resp := <-ch; resp == nil || resp.Code != remoting.RespPullNotFound || resp.Fields.String("suggestWhichBrokerId") != "0" {
+		t.Errorf("%+v", resp)
+	}
+}
+
 // A broker that waits for its group before it goes into the routes is started anew, or stopped, without waiting longer.
 func TestStopBeforeOnline(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
