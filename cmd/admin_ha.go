@@ -36,7 +36,7 @@ var haStatusSchema = render.Schema{Kind: "HAStatusList", Name: "broker", Fields:
 	{Name: "bytesPerSecond", Title: "BYTES/S", Kind: render.Size, Doc: "bytes that go to the slave a second"},
 	{Name: "ok", Kind: render.Bool, Tone: enabled, Doc: "the slave is in sync"},
 	{Name: "epoch", Kind: render.Int, Doc: "newest promotion in the group that the broker knows, 0 before the first; unknown of Apache's"},
-	{Name: "state", Tone: render.ToneOf(map[string]render.Tone{"master": render.Good, "following": render.Good, "fenced": render.Bad, "parted": render.Bad, "ahead": render.Bad, "behind": render.Bad}, render.Warn), Doc: "master, fenced (another master has taken its place); of a slave following, connecting, no-master, or parted, ahead and behind, which mqx admin ha resync mends; unknown of Apache's"},
+	{Name: "state", Tone: render.ToneOf(map[string]render.Tone{"master": render.Good, "following": render.Good, "fenced": render.Bad, "parted": render.Bad, "ahead": render.Bad, "behind": render.Bad}, render.Warn), Doc: "master, fenced (another master has taken its place); of a slave following, connecting, no-master, refused (its master ends each connection without a word), or parted, ahead and behind, which mqx admin ha resync mends; unknown of Apache's"},
 	{Name: "why", Whole: true, Wide: true, Doc: "why it takes no messages, or does not follow"},
 	{Name: "sendOffset", Kind: render.Int, Wide: true, Doc: "byte at which the master sends next"},
 	{Name: "lastRead", Kind: render.Time, Wide: true, Doc: "of a slave: when it last read from its master"},

@@ -46,10 +46,21 @@ func TestRefusedSlaves(t *testing.T) {
 	for _, tt := range []struct {
 		report int64
 		why    string
-	}{{100, "has nothing before 4096 any more"}, {9000, "have parted"}} {
+		near   int64
+	}{{100, "has nothing before 4096 any more", 4096}, {9000, "have parted", 8192}} {
 		c := raw(t, addr, tt.report)
-		if n, err := io.Copy(io.Discard, c); n != 0 && err == nil {
-			t.Errorf("a slave that reports %d got %d bytes", tt.report, n)
+		var b [12]byte
+		if _, err := io.ReadFull(c, b[:]); err != nil {
+			t.Fatal(err)
+		}
+		if at, n := binary.BigEndian.Uint64(b[:]), binary.BigEndian.Uint32(b[8:]); at != uint64(tt.near) || n != 0 {
+			t.Errorf("a slave that reports %d is told %d with %d bytes, want %d", tt.report, at, n, tt.near)
+		}
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, c); n != 0 || err != nil {
+			t.Errorf("a slave that reports %d got %d bytes more (%v)", tt.report, n, err)
 		}
 		eventually(t, "the master does not say why", func() bool {
 			r := m.Refused()

@@ -113,7 +113,7 @@ func compareOn(c net.Conn, until time.Time, mine Mine, at, to int64) (upTo int64
 		if err != nil {
 			return 0, false, err
 		}
-		if n == 0 {
+		if n == 0 && off == at {
 			continue
 		}
 		if off != at {

@@ -80,6 +80,8 @@ const (
 	PhaseParted     Phase = "parted" // its log has other bytes than the master's; it has stopped, as in the next two
 	PhaseAhead      Phase = "ahead"  // its log goes on where the master's has ended
 	PhaseBehind     Phase = "behind" // its log ends where the master has nothing any more
+	// PhaseRefused: the master ends each connection before it sends a frame. The slave goes on trying, seldom.
+	PhaseRefused Phase = "refused"
 )
 
 // Stopped reports whether the slave waits for somebody to mend it.
@@ -98,6 +100,8 @@ type State struct {
 type Follower struct {
 	cfg    FollowerConfig
 	resume chan struct{}
+	near   nearest // as turned, the goroutine's that runs Run
+	turned int     // connections in a row that the master ended before a frame
 	mu     struct {
 		sync.Mutex
 		State
@@ -184,6 +188,10 @@ func (f *Follower) Run(ctx context.Context) {
 			f.awaitChange(ctx, addr)
 			continue
 		}
+		if refusal := f.refusal(addr, err); refusal != nil {
+			f.refused(ctx, addr, refusal)
+			continue
+		}
 		f.set(PhaseConnecting, addr, err)
 		_ = sleep(ctx, f.cfg.Retry)
 	}
@@ -215,6 +223,9 @@ type link struct {
 	prefix bool        // the first byte of the log, a zero, was not asked for
 	first  int64       // the first report
 	own    int64       // bytes of the master before this are compared with the log, not appended
+	ranged bool        // the master has told the range of its log
+	heard  bool        // the master has sent a frame
+	moved  bool        // and one with something in it
 	same   atomic.Bool // they have been, or there are none
 	flush  bool        // reports tell what is durable
 	wmu    sync.Mutex
@@ -229,7 +240,7 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	f.setLeave(cancel)
 	defer f.setLeave(nil)
 	end := f.cfg.Log.LogEnd()
-	report, err := f.begin(ctx, end)
+	report, ranged, err := f.begin(ctx, addr, end)
 	if err != nil {
 		return err
 	}
@@ -239,7 +250,7 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	}
 	defer func() { _ = c.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	l := &link{f: f, c: c, at: -1, prefix: end == 0 && report == 1, first: report, own: end, flush: f.cfg.AckFlushed}
+	l := &link{f: f, c: c, at: -1, prefix: end == 0 && report == 1, first: report, own: end, ranged: ranged, flush: f.cfg.AckFlushed}
 	if f.cfg.Hello != nil {
 		flush, err := f.cfg.Hello(ctx, c.LocalAddr().String())
 		if err != nil {
@@ -277,31 +288,37 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 }
 
 // begin is what a slave reports first: where its last record begins, so that the master sends that record once more. A slave
-// whose log has parted from the master's, maybe at the end of a record, is found by that before it counts as a copy.
-func (f *Follower) begin(ctx context.Context, end int64) (int64, error) {
+// whose log has parted from the master's, maybe at the end of a record, is found by that before it counts as a copy. ranged
+// tells whether the range of the master's log is known.
+func (f *Follower) begin(ctx context.Context, addr string, end int64) (report int64, ranged bool, err error) {
+	near := f.near
+	f.near = nearest{}
 	if end == 0 {
 		if f.cfg.Blank == nil {
-			return 0, nil
+			return 0, false, nil
 		}
-		return f.cfg.Blank(ctx)
+		report, err = f.cfg.Blank(ctx)
+		return report, false, err
+	}
+	low := int64(0)
+	if near.addr == addr && near.at <= end {
+		low = near.at
 	}
 	if f.cfg.Range != nil {
-		low, high, ok, err := f.cfg.Range(ctx)
+		first, last, ok, err := f.cfg.Range(ctx)
 		switch {
 		case err != nil:
-			return 0, err
-		case ok && end > high:
-			return 0, &PartedError{Phase: PhaseAhead, End: end, Err: fmt.Errorf("that of the master ends at %d", high)}
-		case ok && end < low:
-			return 0, &PartedError{Phase: PhaseBehind, End: end, Err: fmt.Errorf("the master has nothing before %d any more", low)}
+			return 0, false, err
+		case ok && end > last:
+			return 0, true, &PartedError{Phase: PhaseAhead, End: end, Err: fmt.Errorf("that of the master ends at %d", last)}
+		case ok && end < first:
+			return 0, true, &PartedError{Phase: PhaseBehind, End: end, Err: fmt.Errorf("the master has nothing before %d any more", first)}
+		case ok:
+			low, ranged = first, true
 		}
-		start, err := f.lastRecord(end)
-		if ok && err == nil && start < low {
-			start = end // the record is gone at the master
-		}
-		return start, err
 	}
-	return f.lastRecord(end)
+	report, err = f.lastRecord(end)
+	return max(report, low), ranged, err // what is before low is gone at the master
 }
 
 func (f *Follower) lastRecord(end int64) (int64, error) {
@@ -363,19 +380,22 @@ func (l *link) receive(addr string) error {
 			return err
 		}
 		if _, err := io.ReadFull(r, head[:]); err != nil {
-			return err
+			return l.turned(err)
 		}
-		l.f.heard(addr)
+		l.heard = true
 		off, n, err := parseHead(head[:])
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			if !l.same.Load() && off == l.at && off < l.own { // it has sent all that it has
-				return &PartedError{Phase: PhaseAhead, End: l.own, Err: fmt.Errorf("that of the master ends at %d", off)}
+			if err := l.empty(off); err != nil {
+				return err
 			}
+			l.f.heard(addr)
 			continue
 		}
+		l.f.heard(addr)
+		l.moved = true
 		if err := l.take(r, off, n); err != nil {
 			return err
 		}

@@ -268,6 +268,7 @@ func (m *Master) serve(ctx context.Context, id int64, c *slaveConn) {
 	if err != nil {
 		log.Error("a slave is refused", "err", err)
 		m.refuse(who, peer, err)
+		m.turnAway(c, span, report)
 		return
 	}
 	log.Info("a slave follows", "replica", who.ID, "reported", report, "from", start)

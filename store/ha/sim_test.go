@@ -231,14 +231,7 @@ func (w *simWorld) operate() {
 		if n.run == nil || n.run.follower == nil {
 			continue
 		}
-		st := n.run.follower.State()
-		out := false // masters of Apache do not tell
-		if st.Phase == ha.PhaseConnecting && w.apache {
-			low, high, err := w.ask(w.t.Context(), n.id)
-			end := n.run.store.LogEnd()
-			out = err == nil && end > 0 && (end < low || end > high)
-		}
-		if st.Phase.Stopped() || out {
+		if n.run.follower.State().Phase.Stopped() {
 			w.resync(n)
 		}
 	}
