@@ -164,6 +164,10 @@ func (b *Broker) haPromote(a *remoting.HAPromote, peer string) error {
 	case a.Role != "ASYNC_MASTER" && a.Role != "SYNC_MASTER":
 		return refuse(remoting.RespInvalidParameter, "a master is ASYNC_MASTER or SYNC_MASTER, not %q", a.Role)
 	}
+	// What this slave has counts from now on as the log of the group: a loss of power must not take the end of it.
+	if err := b.store.Flush(); err != nil {
+		return refuse(remoting.RespSystemError, "the log could not be made durable: %v", err)
+	}
 	where, err := b.takeRole(a.Role, 0, func(s *roleState) error {
 		switch err := s.Promote(a.Epoch); {
 		case errors.Is(err, ha.ErrOldEpoch):

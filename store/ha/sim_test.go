@@ -267,7 +267,9 @@ func (w *simWorld) promote() {
 	}
 	w.total.Promotions++
 	w.logger.Info("promote", "node", best.id, "of", candidates)
-	w.crown(best, candidates)
+	if best.run.store.Flush() == nil { // as a broker does, before it takes the role
+		w.crown(best, candidates)
+	}
 }
 
 // crown makes a node the master, with an epoch above all others.
@@ -325,6 +327,10 @@ func (w *simWorld) change() {
 	}
 	w.total.Switches++
 	w.logger.Info("change", "from", old.id, "to", n.id)
+	if n.run.store.Flush() != nil {
+		old.run.store.Fence(nil)
+		return
+	}
 	var all [simNodes]bool
 	all[old.id], all[n.id] = true, true
 	w.crown(n, all)
