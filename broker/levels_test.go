@@ -183,12 +183,26 @@ func TestAckFlushed(t *testing.T) {
 func TestHelloUnclear(t *testing.T) {
 	m := start(t, testConfig(t.TempDir()))
 	s := startSlave(t, m, 1, nil)
-	old, err := server.New(server.Config{Addr: "127.0.0.1:0", Logger: quiet}, server.NewMux())
-	if err == nil {
-		err = old.Start(t.Context())
+	serve := func(mux *server.Mux) string {
+		t.Helper()
+		old, err := server.New(server.Config{Addr: "127.0.0.1:0", Logger: quiet}, mux)
+		if err == nil {
+			err = old.Start(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := old.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return old.Addr().String()
 	}
-	if err != nil {
-		t.Fatal(err)
+	answers := func(code int32) string { // as a hook of Apache's that comes before the code is looked at
+		mux := server.NewMux()
+		mux.HandleInline(remoting.ReqReplicaHello, func(r *server.Request) { r.Reply(code, "no credentials") })
+		return serve(mux)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -207,7 +221,8 @@ func TestHelloUnclear(t *testing.T) {
 	for _, tt := range []struct {
 		name, master  string
 		want, refused bool
-	}{{"written", m.addr, false, false}, {"cut off", ln.Addr().String(), true, false}, {"as Apache's", old.Addr().String(), false, false}, {"a slave", s.addr, false, true}} {
+	}{{"written", m.addr, false, false}, {"cut off", ln.Addr().String(), true, false}, {"as Apache's", serve(server.NewMux()), false, false}, {"a slave", s.addr, false, true},
+		{"Apache's with ACL", answers(remoting.RespSystemError), false, false}, {"Apache's with ACL and a user", answers(remoting.RespNoPermission), false, false}} {
 		s.slave.learn(m.at().haAddr, tt.master)
 		if got, err := s.slave.hello(t.Context(), "127.0.0.1:1"); got != tt.want || (err != nil) != tt.refused {
 			t.Errorf("%s: wants what is durable: %v, %v", tt.name, got, err)
@@ -215,9 +230,6 @@ func TestHelloUnclear(t *testing.T) {
 	}
 	_ = ln.Close()
 	wg.Wait()
-	if err := old.Stop(context.Background()); err != nil {
-		t.Error(err)
-	}
 	s.stop()
 	m.stop()
 }

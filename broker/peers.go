@@ -256,7 +256,7 @@ func (b *Broker) handleReplicaHello(r *server.Request) {
 	cfg := b.cfg()
 	switch {
 	case b.slave != nil:
-		r.Reply(remoting.RespSystemError, "this broker is a slave itself")
+		r.Reply(remoting.RespNotMaster, "this broker is a slave itself")
 		return
 	case h.ClusterName != cfg.BrokerClusterName || h.BrokerName != cfg.BrokerName:
 		r.Reply(remoting.RespInvalidParameter, "this is "+cfg.BrokerName+" of cluster "+cfg.BrokerClusterName+", not "+h.BrokerName+" of "+h.ClusterName)

@@ -66,19 +66,23 @@ func (b *Broker) fenceFor(d time.Duration) (undo func()) {
 	return b.fenceLocked(d)
 }
 
-// fenceToGo is fenceFor of a master that becomes a slave: nobody else lifts that fence or makes it shorter.
-func (b *Broker) fenceToGo() (undo func()) {
+// fenceToGo is fenceFor of a master that becomes a slave: nobody else lifts that fence or makes it shorter. ok is false where
+// another try to become one is under way, whose fence it is.
+func (b *Broker) fenceToGo() (undo func(), ok bool) {
 	f := &b.fence
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	lift, was := b.fenceLocked(fenceMost), f.mu.going
+	if f.mu.going {
+		return nil, false
+	}
+	lift := b.fenceLocked(fenceMost)
 	f.mu.going = true
 	return func() {
 		f.mu.Lock()
-		f.mu.going = was
+		f.mu.going = false
 		f.mu.Unlock()
 		lift()
-	}
+	}, true
 }
 
 // fenceLocked is fenceFor under the lock of the fence.

@@ -37,7 +37,16 @@ func TestRefusedDemotionLeavesTheFence(t *testing.T) {
 // While a master becomes a slave nobody takes its messages in again: not who lifts a fence, not a fence that is shorter.
 func TestFenceOfADemotion(t *testing.T) {
 	r := start(t, testConfig(t.TempDir()))
-	undo := r.fenceToGo()
+	undo, ok := r.fenceToGo()
+	if !ok {
+		t.Fatal("nobody else demotes it")
+	}
+	// Another demotion is refused, also one that would fail, and leaves the fence and what goes with it alone.
+	for _, cut := range []int64{-1, 1} {
+		if code, _ := r.askHA(remoting.HAActDemote, &remoting.HADemote{ID: 1, Cut: remoting.HACut{To: cut}}, nil); code != remoting.RespInvalidParameter || r.fence.why() == "" {
+			t.Errorf("two demotions at once: %d, fenced: %q", code, r.fence.why())
+		}
+	}
 	for _, seconds := range []int{0, 1} {
 		if code, text := r.askHA(remoting.HAActFence, &remoting.HAFence{Seconds: seconds}, nil); code != remoting.RespSuccess {
 			t.Fatal(code, text)
@@ -53,6 +62,9 @@ func TestFenceOfADemotion(t *testing.T) {
 	undo()
 	if why := r.fence.why(); why != "" {
 		t.Errorf("fenced after a demotion that was given up: %s", why)
+	}
+	if code, _ := r.askHA(remoting.HAActFence, &remoting.HAFence{Seconds: 300}, nil); code != remoting.RespSuccess || r.fence.why() == "" {
+		t.Errorf("no fence can be had any more: %d", code)
 	}
 }
 

@@ -192,7 +192,10 @@ func (b *Broker) haDemote(a *remoting.HADemote, peer string) error {
 	if a.ID <= 0 {
 		return refuse(remoting.RespInvalidParameter, "the id of a slave is above 0, got %d", a.ID)
 	}
-	unfence := b.fenceToGo() // what is cut is what was there
+	unfence, ok := b.fenceToGo() // what is cut is what was there
+	if !ok {
+		return refuse(remoting.RespInvalidParameter, "this broker becomes a slave already")
+	}
 	cut, err := b.pendingCut(a.Cut)
 	var where string
 	if err == nil {

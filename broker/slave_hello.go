@@ -15,8 +15,9 @@ import (
 const helloWait = 2 * time.Second
 
 // hello tells the master who has opened a connection from the address local to its replication port, and returns whether it
-// wants to know what is durable. Masters of Apache's do not know the question. One that refuses is not the master any more, or
-// not yet: name servers tell another one soon. Any other failure may have come after the master has noted that this slave
+// wants to know what is durable. Masters of Apache's do not know the question, and
+// where something of theirs comes before that they say whatever that says. One of mqx that refuses is not the master any more,
+// or not yet, or cannot take it now: name servers tell another one soon. No answer at all may have come after the master has noted that this slave
 // tells what is durable: so it does, which is never wrong.
 func (s *slave) hello(ctx context.Context, local string) (flushed bool, err error) {
 	master := s.masterAddr()
@@ -31,7 +32,8 @@ func (s *slave) hello(ctx context.Context, local string) (flushed bool, err erro
 	}))
 	if err == nil && resp.Code != remoting.RespSuccess {
 		err = &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: "hello of a slave", Addr: master}
-		if resp.Code != remoting.RespRequestCodeNotSupported {
+		switch resp.Code {
+		case remoting.RespNotMaster, remoting.RespInvalidParameter, remoting.RespSystemBusy:
 			return false, err
 		}
 	}

@@ -5,6 +5,8 @@ package remoting
 const (
 	// ReqReplicaHello: a slave tells its master who has opened a connection to its replication port.
 	ReqReplicaHello int32 = 7_170_001
+	// RespNotMaster answers it where the broker is a slave itself.
+	RespNotMaster int32 = 7_170_001
 	// ReqTablesChanged: a master tells a slave what of its tables has changed.
 	ReqTablesChanged int32 = 7_170_002
 	// ReqProbeBroker: a tool asks a name server to connect to a broker that is registered with it.
