@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"log/slog"
 	"slices"
 
 	"mqx/message"
@@ -21,22 +20,25 @@ func (b *Broker) cutOffsets() error {
 }
 
 // cut lowers committed offsets to the end of their queue, says so, and reports whether there were any above.
-func (t *offsetTable) cut(end func(topic string, queue int32) int64) bool { return t.lower(end, t.log) }
+func (t *offsetTable) cut(end func(topic string, queue int32) int64) bool {
+	return t.lower(func(k offsetKey, queue int32) int64 { return end(k.topic, queue) })
+}
 
-func (t *offsetTable) lower(end func(topic string, queue int32) int64, log *slog.Logger) bool {
+// lower is cut with what each offset may be at most. It asks under the lock of a part of the table.
+func (t *offsetTable) lower(limit func(k offsetKey, queue int32) int64) bool {
 	found := false
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.Lock()
 		for k, g := range s.table {
 			for q, offset := range g.committed {
-				most := end(k.topic, q)
+				most := limit(k, q)
 				if offset <= most || message.IsLMQ(k.topic) && t.light == "" { // light queues that are off have no end that is known
 					continue
 				}
 				found = true
 				g.committed[q] = most
-				log.Warn("a committed offset lay behind the end of its queue, whose last messages were lost; it is set to the end",
+				t.log.Warn("a committed offset lay behind the end of its queue, whose last messages were lost; it is set back",
 					"topic", k.topic, "group", k.group, "queue", q, "was", offset, "is", most)
 			}
 		}

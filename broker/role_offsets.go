@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -39,6 +40,13 @@ func (c *ownCommits) note(topic, group string, queue int32) {
 	if len(c.of) < ownCommitsMost {
 		c.of[ownCommit{offsetKey{topic, group}, queue}] = struct{}{}
 	}
+}
+
+// copy is what is remembered now.
+func (c *ownCommits) copy() map[ownCommit]struct{} {
+	c.Lock()
+	defer c.Unlock()
+	return maps.Clone(c.of)
 }
 
 // settle forgets those that the master has now, or that have moved on there.

@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,9 +29,11 @@ const (
 // tables is what a slave has seen of its master's tables. It belongs to one goroutine.
 type tables struct {
 	b      *Broker
-	master string                                      // whose these are
-	topics map[string]remoting.TopicConfig             // nil: not seen yet
-	groups map[string]remoting.SubscriptionGroupConfig // the same
+	master string // whose these are
+	// replaced says that another master was followed before.
+	replaced bool
+	topics   map[string]remoting.TopicConfig             // nil: not seen yet
+	groups   map[string]remoting.SubscriptionGroupConfig // the same
 	// topicsAt and groupsAt are the versions of those: a master whose version goes back has lost some, not deleted them.
 	topicsAt, groupsAt int64
 	offsets            map[string]map[int32]int64
@@ -41,7 +43,7 @@ type tables struct {
 // sync takes over what has changed at the master. What fails does not keep the rest from being taken over.
 func (t *tables) sync(ctx context.Context, master string) error {
 	if t.master != master {
-		*t = tables{b: t.b, master: master, files: map[string][]byte{}}
+		*t = tables{b: t.b, master: master, replaced: t.master != "", files: map[string][]byte{}}
 	}
 	var errs []error
 	parts := t.parts()
@@ -198,9 +200,7 @@ func (t *tables) syncOffsets(ctx context.Context) error {
 		return t.b.offsets.Committed(topic, group, queue)
 	}
 	if t.offsets == nil {
-		// The first look at this master: the one before may have told of offsets of messages that are lost with it. Where this
-		// slave is only behind, the table that is merged next has them.
-		t.b.offsets.lower(t.b.store.MaxOffset, slog.New(slog.DiscardHandler))
+		t.lowerOffsets(told.OffsetTable)
 	}
 	t.b.commits.settle(told.OffsetTable, own)
 	for key, queues := range mergeOffsets(t.offsets, told.OffsetTable, own) {
@@ -216,6 +216,19 @@ func (t *tables) syncOffsets(ctx context.Context) error {
 		t.offsets = map[string]map[int32]int64{}
 	}
 	return nil
+}
+
+// lowerOffsets is for the first look at a master: the one before may have told of offsets of messages that are lost with it.
+// They are set back to the ends of the queues, but not below what this master tells: then this slave is only behind. What
+// consumers committed here is for a master that comes back; it is lost too where another one has taken its place.
+func (t *tables) lowerOffsets(told map[string]map[int32]int64) {
+	own := t.b.commits.copy()
+	t.b.offsets.lower(func(k offsetKey, queue int32) int64 {
+		if _, here := own[ownCommit{k, queue}]; here && !t.replaced {
+			return math.MaxInt64
+		}
+		return max(t.b.store.EndOffset(k.topic, queue), told[k.String()][queue])
+	})
 }
 
 // errNotSynced is why a slave does not take over what it is told: it has not looked at the whole tables yet.

@@ -1,0 +1,62 @@
+package broker
+
+import (
+	"sync/atomic"
+	"testing"
+)
+
+// The first look of a slave at a master sets back what was lost with the one before, in one step: never below what the master
+// tells, so that nobody reads a lower offset meanwhile, and not what consumers committed here while that master was away.
+func TestFirstLookSetsOffsetsBack(t *testing.T) {
+	m := start(t, testConfig(t.TempDir()))
+	m.createTopic("T", 3)
+	m.heartbeat("G", "CLUSTERING")
+	for q := range int32(3) {
+		m.send("T", q, "", "x")
+	}
+	m.offsets.Commit([]byte("T"), []byte("G"), 0, 7) // this slave is only behind
+	m.offsets.Commit([]byte("T"), []byte("G"), 1, 1)
+	m.offsets.Commit([]byte("T"), []byte("G"), 2, 1)
+	for _, replaced := range []bool{false, true} {
+		s := startSlave(t, m, 1, nil)
+		at := func(q int32) int64 { off, _ := s.offsets.Committed("T", "G", q); return off }
+		s.until("the slave does not get the log", func() bool { return s.tablesSeen() && s.store.MaxOffset("T", 2) == 1 })
+		for q := range int32(3) {
+			s.offsets.Commit([]byte("T"), []byte("G"), q, 9)
+		}
+		s.commits.note("T", "G", 2)
+		var lower atomic.Int64
+		lower.Store(9)
+		done, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					lower.Store(min(lower.Load(), at(0)))
+				}
+			}
+		}()
+		look := tables{b: s.Broker, master: m.addr, replaced: replaced}
+		if err := look.syncOffsets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		close(done)
+		<-stopped
+		want := []int64{7, 1, 9}
+		if replaced {
+			want[2] = 1
+		}
+		for q, w := range want {
+			if got := at(int32(q)); got != w {
+				t.Errorf("queue %d, another master before: %v: %d, want %d", q, replaced, got, w)
+			}
+		}
+		if lower.Load() < 7 {
+			t.Errorf("%d was seen meanwhile", lower.Load())
+		}
+		s.stop()
+	}
+}
