@@ -126,6 +126,11 @@ func (s *Store) noteEnds(logMin int64) error {
 	s.checkpointing.Lock()
 	defer s.checkpointing.Unlock()
 	queues := s.queueMaxima()
+	for q := range s.queues.all { // there may be messages in no queue yet, which go as well
+		if next := q.counter.Next(); next > q.maxOffset() {
+			queues[stopKey{q.topic, q.id}] = next
+		}
+	}
 	if err := s.log.Flush(); err != nil {
 		return err
 	}
@@ -180,10 +185,10 @@ func (s *Store) writeEnds(b []byte, at int64) error {
 func (n *endsNote) explained(logMin int64) bool { return n != nil && logMin <= n.logMin }
 
 // keepEnds gives fillers to queues that end before the offset noted: the messages went with their log file.
-func (r *recovery) keepEnds() {
+func (r *recovery) keepEnds() error {
 	s := r.s
 	if s.ends.note == nil {
-		return
+		return nil
 	}
 	for k, end := range s.ends.note.queues {
 		if s.deleted.covers([]byte(k.topic), s.ends.note.logMin-1) {
@@ -199,8 +204,13 @@ func (r *recovery) keepEnds() {
 			c.SetExt(q.ext.Load())
 			q.cq.Store(c)
 		}
-		if n := c.FillUpTo(end); n > 0 {
+		n, err := c.FillUpTo(end)
+		if err != nil {
+			return fmt.Errorf("cannot recover consume queues: %w", err)
+		}
+		if n > 0 {
 			s.find(Finding{FindQueueGap, "", -1, fmt.Sprintf("queue %s/%d: the messages of its last %d offsets went by force with their log file; the offsets stay used", q.topic, q.id, n)})
 		}
 	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -130,6 +131,29 @@ func powerLossInDeletion(t *testing.T, at int, chance uint64, failed bool) bool 
 	wantNext(t, again, "Ended", 1, ends+1)
 	mustClose(t, again)
 	return died
+}
+
+// Messages go by force that are in no queue yet, as the queues take nothing: their offsets stay used after a loss of power.
+func TestForcedDeletionOfWhatIsInNoQueue(t *testing.T) {
+	m := vfs.NewMem()
+	s := mustOpen(t, memConfig(m))
+	for range 30 {
+		mustPut(t, s, newRecord("Ended", 1, "ended", ""))
+	}
+	fillFiles(t, s, 2)
+	others := s.queues.get("T", 0).counter.Next()
+	s.alarms.raise(alarmQueues, errors.New("no room"))
+	fillDisk(t, m)
+	if removed, err := s.cleaner.expireFile(s.cfg.Clock.Now(), true); !removed || err != nil {
+		t.Fatal(removed, err)
+	}
+	m = powerCut(t, m, 1)
+	_ = s.Close()
+	s = mustOpen(t, memConfig(m))
+	wantNext(t, s, "Ended", 1, 30)
+	wantNext(t, s, "T", 0, others)
+	catchUp(t, s)
+	mustClose(t, s)
 }
 
 // The offsets of messages that went by force stay used when nothing notes them any more: over a kill, which has the log searched

@@ -568,7 +568,9 @@ func (r *recovery) settleQueues() error {
 			return err
 		}
 	}
-	r.keepEnds()
+	if err := r.keepEnds(); err != nil {
+		return err
+	}
 	if err := s.cqs.WriteOut(); err != nil {
 		return fmt.Errorf("cannot recover consume queues: %w", err)
 	}

@@ -340,3 +340,26 @@ func BenchmarkRead32(b *testing.B) {
 		}
 	}
 }
+
+// Fillers of hours do not stay in memory.
+func TestManyFillersAreWrittenOut(t *testing.T) {
+	const end = 3 * fillPending / 2 / UnitSize
+	s := NewSet(Config{FS: newMem(t), Root: root, FileBytes: 300_000 * UnitSize})
+	t.Cleanup(func() { _ = s.Close() })
+	q := s.New("T", 0)
+	q.Put(0, unit(0), 1)
+	if n, err := q.FillUpTo(end); n != end-1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if q.Max() != end || s.Pending() >= fillPending {
+		t.Errorf("max %d, %d bytes pending", q.Max(), s.Pending())
+	}
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for _, off := range []int64{1, end / 2, end - 1} {
+		if u, err := q.At(off); err != nil || !u.IsFiller() {
+			t.Errorf("unit %d: %v, %v", off, u, err)
+		}
+	}
+}

@@ -476,44 +476,56 @@ func (q *Queue) KeepDropped(end int64) (int64, error) {
 	if keep == from {
 		return 0, nil
 	}
-	q.mu.Lock()
-	for range keep - from {
-		q.push(Filler)
-	}
-	list := !q.mu.listed
-	q.mu.listed = true
-	q.mu.Unlock()
-	q.max.Store(keep)
-	if list {
-		q.set.markDirty(q)
-	}
-	return keep - from, nil
+	return keep - from, q.fill(keep)
 }
 
 // FillUpTo gives the queue fillers up to an offset, of messages that are gone, so that it is not given out a second time. A queue
-// without units gets one. It returns how many.
-func (q *Queue) FillUpTo(end int64) int64 {
+// without units gets one. It returns how many. Errors are those of the disk: many are written out as they come.
+func (q *Queue) FillUpTo(end int64) (int64, error) {
 	q.mu.Lock()
 	from := q.max.Load()
-	if from >= end {
-		q.mu.Unlock()
-		return 0
-	}
-	if from == 0 && len(q.mu.starts) == 0 {
+	if from < end && from == 0 && len(q.mu.starts) == 0 {
 		from = end - 1
 		q.begin(from)
+		q.max.Store(from)
 	}
-	for range end - from {
-		q.push(Filler)
-	}
-	list := !q.mu.listed
-	q.mu.listed = true
 	q.mu.Unlock()
-	q.max.Store(end)
-	if list {
-		q.set.markDirty(q)
+	if from >= end {
+		return 0, nil
 	}
-	return end - from
+	return end - from, q.fill(end)
+}
+
+const (
+	// fillChunk is how many fillers are pushed at once.
+	fillChunk = 1 << 14
+	// fillPending bytes of units in memory are written out while queues are filled: the lack may be of hours.
+	fillPending = 20 << 20
+)
+
+// fill pushes fillers up to an offset.
+func (q *Queue) fill(end int64) error {
+	for at := q.max.Load(); at < end; {
+		n := min(end-at, fillChunk)
+		q.mu.Lock()
+		for range n {
+			q.push(Filler)
+		}
+		list := !q.mu.listed
+		q.mu.listed = true
+		q.mu.Unlock()
+		at += n
+		q.max.Store(at)
+		if list {
+			q.set.markDirty(q)
+		}
+		if q.set.Pending() >= fillPending {
+			if err := q.set.WriteOut(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // readFile reads units from a file wherever the queue ends.
