@@ -217,7 +217,7 @@ func (r *running) waiting(c *client.Client, code int32, h *remoting.PullMessageH
 // waitFor polls a condition that another goroutine brings about.
 func waitFor(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !cond() {
 		if time.Now().After(deadline) {
 			t.Fatalf("gave up waiting for %s", what)
@@ -231,7 +231,7 @@ func receive(t *testing.T, ch chan *remoting.Command) *remoting.Command {
 	select {
 	case resp := <-ch:
 		return resp
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no answer")
 		return nil
 	}

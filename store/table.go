@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -73,10 +74,12 @@ type tableShard struct {
 	topics map[string]*topicQueues
 }
 
-// topicQueues is the queues of a topic, sorted by number; the slice is replaced, never changed.
+// topicQueues is the queues of a topic, at least one, sorted by number; the slice is replaced, never changed.
 type topicQueues struct {
 	list atomic.Pointer[[]*queue]
 }
+
+func (q *topicQueues) name() string { return (*q.list.Load())[0].topic }
 
 func newTable(batched func(topic string) bool) *table {
 	t := &table{batched: batched}
@@ -187,11 +190,9 @@ func (t *table) all(yield func(*queue) bool) {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.RLock()
-		topics := make([]*topicQueues, 0, len(s.topics))
-		for _, name := range slices.Sorted(maps.Keys(s.topics)) {
-			topics = append(topics, s.topics[name])
-		}
+		topics := slices.AppendSeq(make([]*topicQueues, 0, len(s.topics)), maps.Values(s.topics))
 		s.RUnlock()
+		slices.SortFunc(topics, func(a, b *topicQueues) int { return strings.Compare(a.name(), b.name()) })
 		for _, q := range topics {
 			for _, q := range *q.list.Load() {
 				if !yield(q) {

@@ -10,19 +10,20 @@ import (
 	"time"
 )
 
-// TestChaos is the short form: a round of a few seconds, in which a master that waits for a copy dies under load and comes
-// back as a slave, through links that are cut.
+// TestChaos is the short form: a round of a few seconds, always the same plan: a slave dies under load, then the master, which
+// waits for a copy, and comes back as a slave, through links that are cut. The waits of a round are of 90 s each: what is slow
+// is no finding.
 func TestChaos(t *testing.T) {
 	mqx := filepath.Join(t.TempDir(), "mqx")
 	if out, err := exec.Command("go", "build", "-C", filepath.Join("..", ".."), "-o", mqx, ".").CombinedOutput(); err != nil {
 		t.Fatalf("cannot build mqx: %v\n%s", err, out)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	err := chaos(ctx, &options{
-		mqx: mqx, seed: uint64(time.Now().Unix()), rounds: 1, steps: 2, out: &out, verbose: true,
-		levels: regexp.MustCompile("sync|quorum"), only: regexp.MustCompile("promote-killed|cut-links|kill-slave$|stop-slave$"),
+		mqx: mqx, seed: 32, rounds: 1, steps: 2, out: &out, verbose: true,
+		levels: regexp.MustCompile("^(semi-)?sync|quorum"), only: regexp.MustCompile("promote-killed|cut-links|kill-slave$|stop-slave$"),
 	})
 	t.Log(out.String())
 	if err == nil {

@@ -266,12 +266,13 @@ func (e *SyncError) Unwrap() error { return e.Err }
 // takeUnsynced returns what has been written to since the last sync.
 func (s *Set) takeUnsynced() ([]*Queue, []*BatchQueue) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	// In the order in which they were made: a test that repeats a run finds the disk in the same state.
-	queues := slices.SortedFunc(maps.Keys(s.mu.unsynced), func(a, b *Queue) int { return cmp.Compare(a.number, b.number) })
+	queues := slices.Collect(maps.Keys(s.mu.unsynced))
 	batches := slices.Collect(maps.Keys(s.mu.batches))
 	clear(s.mu.unsynced)
 	clear(s.mu.batches)
+	s.mu.Unlock()
+	// In the order in which they were made: a test that repeats a run finds the disk in the same state.
+	slices.SortFunc(queues, func(a, b *Queue) int { return cmp.Compare(a.number, b.number) })
 	return queues, batches
 }
 

@@ -206,7 +206,7 @@ func TestBoundedRate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if took := time.Since(began); took < 400*time.Millisecond || took > 20*time.Second {
+	if took := time.Since(began); took < 400*time.Millisecond {
 		t.Errorf("500,000 bytes at %d a second took %v", rate, took)
 	}
 }

@@ -341,6 +341,18 @@ func (m *Master) receive(id int64, c net.Conn) error {
 // paceCredit is what a sender may make up for: sleeps are longer than they were asked to be, on a busy machine by milliseconds.
 const paceCredit = 20 * time.Millisecond
 
+// pace is when the next bytes of a sender are due.
+type pace struct{ due time.Time }
+
+// sent takes in that n bytes were sent, at a rate that is not to be exceeded, and returns how long to wait before the next.
+func (p *pace) sent(n int, rate int64, now time.Time) time.Duration {
+	if least := now.Add(-paceCredit); p.due.Before(least) {
+		p.due = least
+	}
+	p.due = p.due.Add(time.Duration(n) * time.Second / time.Duration(rate))
+	return p.due.Sub(now)
+}
+
 // send sends the log from pos on until ctx ends.
 func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 	wake := make(chan struct{}, 1)
@@ -348,7 +360,7 @@ func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 	beat := time.NewTimer(m.cfg.Heartbeat)
 	defer beat.Stop()
 	buf := make([]byte, headLen+m.cfg.BatchBytes)
-	pace, fileSize := time.Now(), m.cfg.Log.LogFileSize()
+	pace, fileSize := pace{time.Now()}, m.cfg.Log.LogFileSize()
 	for {
 		// No frame crosses the end of a file: Apache's slaves drop one that does, and the connection with it, for ever.
 		n := int(min(m.cfg.Log.LogEnd()-pos, int64(m.cfg.BatchBytes), fileSize-pos%fileSize))
@@ -370,12 +382,7 @@ func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 		c.rate.add(n, time.Now())
 		beat.Reset(m.cfg.Heartbeat)
 		if m.cfg.BytesPerSecond > 0 && n > 0 {
-			now := time.Now()
-			if least := now.Add(-paceCredit); pace.Before(least) {
-				pace = least
-			}
-			pace = pace.Add(time.Duration(n) * time.Second / time.Duration(m.cfg.BytesPerSecond))
-			if err := sleep(ctx, pace.Sub(now)); err != nil {
+			if err := sleep(ctx, pace.sent(n, m.cfg.BytesPerSecond, time.Now())); err != nil {
 				return err
 			}
 		}
