@@ -193,7 +193,7 @@ func New(cfg Config) (*Broker, error) {
 	b.delays = newDelayService(b, delayConfig{
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
 	})
-	b.peers, b.forwards = newPeers(b), newForwarder(b)
+	b.peers, b.forwards = newPeers(b), newForwarder(func() map[string]bool { return b.registrar.Servers() }, b.askAt, b.log)
 	b.topics.saver.asked = func() { b.peers.changed(partTopics) }
 	b.groups.saver.asked = func() { b.peers.changed(partGroups) }
 	b.modes.saver.asked = func() { b.peers.changed(partModes) }

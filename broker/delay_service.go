@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -39,6 +40,7 @@ type delayService struct {
 	began     time.Time
 	quiet     *quietLog
 	log       *slog.Logger
+	delays    delay.Levels
 	levels    []*delayLevel // by level
 	wake      chan struct{}
 
@@ -77,7 +79,7 @@ type delayConfig struct {
 func newDelayService(b *Broker, c delayConfig) *delayService {
 	s := &delayService{
 		put: b.putOrForward, delivered: b.countDelivered, now: b.now, began: time.Now(),
-		quiet: b.quiet, log: b.log, wake: make(chan struct{}, 1),
+		quiet: b.quiet, log: b.log, wake: make(chan struct{}, 1), delays: c.levels,
 	}
 	s.progress = delayProgress{
 		fsys: c.fsys, file: c.file, every: c.every, step: max(1, c.step), now: b.now, log: b.log, soon: make(chan struct{}, 1),
@@ -369,27 +371,57 @@ func (s *delayService) deliver(l *delayLevel, units []delay.Unit) {
 	if len(s.batch) == 0 {
 		return
 	}
-	var done sync.WaitGroup
-	done.Add(len(s.batch))
-	finish := func(*store.Put) { done.Done() }
-	for _, p := range s.batch {
-		p.Done = finish
-	}
-	s.put(s.batch)
-	done.Wait()
+	s.putAll(s.batch)
+	s.putOff(l)
 	for i, p := range s.batch {
 		u := s.units[i]
-		switch p.Status {
-		case store.PutOK:
+		off := bytes.Equal(p.Record.Topic, scheduleTopic)
+		switch {
+		case p.Status == store.PutOK:
 			l.q.Settled(u.Offset)
-			s.delivered(p.Record.Topic, l.queue, p.Size)
-		case store.MessageIllegal, store.PropertiesSizeExceeded:
+			if !off {
+				s.delivered(p.Record.Topic, l.queue, p.Size)
+			}
+		case !off && (p.Status == store.MessageIllegal || p.Status == store.PropertiesSizeExceeded):
 			s.giveUp(l, u, p.Err)
 		default:
 			l.q.Failed(u, true, time.Since(s.began))
 			s.quiet.Warn("a delayed message could not be stored; it is tried again", "level", l.level, "queue_offset", u.Offset, "error", p.Err)
 		}
 		*p = store.Put{}
+	}
+}
+
+// putAll stores messages and waits for that.
+func (s *delayService) putAll(ps []*store.Put) {
+	var done sync.WaitGroup
+	done.Add(len(ps))
+	finish := func(*store.Put) { done.Done() }
+	for _, p := range ps {
+		p.Done = finish
+	}
+	s.put(ps)
+	done.Wait()
+}
+
+// putOff lets those of the batch wait once more, in a later level, that another broker has the queues of and does not take:
+// nothing else has to wait for them, and for how long they do is not known.
+func (s *delayService) putOff(l *delayLevel) {
+	level, ok := s.delays.Later(l.delay)
+	if !ok {
+		return
+	}
+	var off []*store.Put
+	for i, p := range s.batch {
+		if !notHandedOn(p) {
+			continue
+		}
+		s.quiet.Warn("a delayed message is put off", "level", l.level, "queue_offset", s.units[i].Offset, "topic", string(p.Record.Topic), "error", p.Err)
+		*p = store.Put{Record: delay.Again(p.Record, level), Again: true}
+		off = append(off, p)
+	}
+	if len(off) > 0 {
+		s.putAll(off)
 	}
 }
 

@@ -1,19 +1,15 @@
 package broker
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"mqx/internal/fastjson"
 	"mqx/message"
 	"mqx/remoting"
-	"mqx/remoting/client"
 	"mqx/remoting/server"
 	"mqx/store"
 )
@@ -27,7 +23,6 @@ const attrForward = "mqx.forward"
 // Names of fields of a send that is handed on.
 const (
 	fieldForwarded    = "mqxForwarded"
-	fieldQueueID      = "queueId"
 	fieldShortQueueID = "e"
 	fieldBroker       = "bname"
 	fieldShortBroker  = "n"
@@ -36,14 +31,8 @@ const (
 // groupForward is the producer group of what the broker itself sends on: Apache's name for clients inside of one.
 const groupForward = "CLIENT_INNER_PRODUCER"
 
-const (
-	// forwardTimeout bounds one send that is handed on: less than producers wait (3 s).
-	forwardTimeout = 2500 * time.Millisecond
-	// forwardLook is how often the addresses of the brokers that get them are asked for.
-	forwardLook = 10 * time.Second
-	// maxForwardWaiting bounds the sends that wait for the first answer to that.
-	maxForwardWaiting = 1000
-)
+// forwardTimeout bounds one send that is handed on: less than producers wait (3 s).
+const forwardTimeout = 2500 * time.Millisecond
 
 // forwarding is a parsed attrForward.
 type forwarding struct {
@@ -78,17 +67,13 @@ func parseForward(text string) (*forwarding, error) {
 	return f, nil
 }
 
-// forwardOf is the forwarding of a topic, nil where it has none. A value that came from a file and cannot be read seals nothing.
-func forwardOf(c *remoting.TopicConfig) *forwarding {
+// forwardOf is the forwarding of a topic, nil where it has none.
+func forwardOf(c *remoting.TopicConfig) (*forwarding, error) {
 	text, ok := c.Attributes[attrForward]
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	f, err := parseForward(text)
-	if err != nil {
-		return nil
-	}
-	return f
+	return parseForward(text)
 }
 
 // slot is where a queue is forwarded to; false: it is not sealed.
@@ -97,113 +82,6 @@ func (f *forwarding) slot(queue int32) (forwardSlot, bool) {
 		return forwardSlot{}, false
 	}
 	return f.slots[int(queue-f.from)%len(f.slots)], true
-}
-
-// forwarder hands sends on to other brokers. Safe to share.
-type forwarder struct {
-	b    *Broker
-	wake chan struct{}
-
-	mu struct {
-		sync.Mutex
-		addrs   map[string]string // of masters, by broker name
-		asked   map[string]bool   // names that are wanted
-		waiting []func()
-		ended   bool
-	}
-}
-
-func newForwarder(b *Broker) *forwarder {
-	f := &forwarder{b: b, wake: make(chan struct{}, 1)}
-	f.mu.addrs, f.mu.asked = map[string]string{}, map[string]bool{}
-	return f
-}
-
-// run looks for the addresses that are wanted until ctx ends.
-func (f *forwarder) run(ctx context.Context) {
-	tick := time.NewTicker(forwardLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			f.mu.Lock()
-			f.mu.ended = true
-			f.mu.Unlock()
-			f.release()
-			return
-		case <-f.wake:
-		case <-tick.C:
-		}
-		f.look(ctx)
-		f.release()
-	}
-}
-
-// release lets the sends that wait for an address try again.
-func (f *forwarder) release() {
-	f.mu.Lock()
-	waiting := f.mu.waiting
-	f.mu.waiting = nil
-	f.mu.Unlock()
-	for _, again := range waiting {
-		again()
-	}
-}
-
-// look asks the name servers where the wanted brokers are. Where none answers the addresses stay as they are.
-func (f *forwarder) look(ctx context.Context) {
-	f.mu.Lock()
-	wanted := len(f.mu.asked)
-	f.mu.Unlock()
-	if wanted == 0 {
-		return
-	}
-	for addr := range f.b.registrar.Servers() {
-		body, err := f.b.askAt(ctx, addr, remoting.NewRequest(remoting.ReqGetBrokerClusterInfo, nil))
-		if err != nil {
-			f.b.log.Warn("a name server does not say where sealed queues have gone", "addr", addr, "error", err)
-			continue
-		}
-		var info remoting.ClusterInfo
-		if err := fastjson.Unmarshal(body, &info); err != nil {
-			f.b.log.Warn("a name server does not say where sealed queues have gone", "addr", addr, "error", err)
-			continue
-		}
-		f.mu.Lock()
-		for name := range f.mu.asked {
-			if master := info.BrokerAddrTable[name].BrokerAddrs[0]; master != "" {
-				f.mu.addrs[name] = master
-			}
-		}
-		f.mu.Unlock()
-		return
-	}
-}
-
-// addr is the address of a broker, empty while it is not known: again is called then when it has been looked for, once;
-// full says that too many wait.
-func (f *forwarder) addr(broker string, again func()) (addr string, full bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.mu.asked[broker] = true
-	if addr := f.mu.addrs[broker]; addr != "" {
-		return addr, false
-	}
-	signal(f.wake)
-	if again == nil || f.mu.ended || len(f.mu.waiting) >= maxForwardWaiting {
-		return "", true
-	}
-	f.mu.waiting = append(f.mu.waiting, again)
-	return "", false
-}
-
-// lost forgets an address that cannot be reached: the broker may have another master by now.
-func (f *forwarder) lost(broker, addr string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.mu.addrs[broker] == addr {
-		delete(f.mu.addrs, broker)
-	}
 }
 
 // forwardSend hands a send to a sealed queue on, or answers it. false: it is stored here, in the queue that the head says.
@@ -234,21 +112,27 @@ func (b *Broker) forwardSend(it *sendItem) bool {
 	if _, twice := req.Fields.Get(fieldForwarded); twice {
 		return !it.refuse(refuse(remoting.RespServiceNotAvailable, "queue %d of topic %s is sealed here and at the broker that handed the message on", h.QueueID, it.topic.TopicName))
 	}
+	topic, size, fw := it.topic.TopicName, len(req.Body), b.forwards
+	if !fw.enter(to.broker, size) {
+		return !it.refuse(refuse(remoting.RespSystemBusy, "queue %d of topic %s is sealed, and too much is on its way to broker %s, which has it now", h.QueueID, topic, to.broker))
+	}
+	req.Detach() // it is kept until the other broker answers
 	var retry func()
 	if !it.waited {
-		retry = func() { b.sendAgain(req) }
+		retry = func() {
+			fw.leave(to.broker, size)
+			b.sendAgain(req)
+		}
 	}
-	addr, full := b.forwards.addr(to.broker, retry)
-	switch {
-	case full:
-		return !it.refuse(refuse(remoting.RespServiceNotAvailable, "queue %d of topic %s is sealed, and no name server says where broker %s is", h.QueueID, it.topic.TopicName, to.broker))
-	case addr == "":
-		it.free()
-		return true
+	addr, unknown := fw.addr(to.broker, retry)
+	if unknown {
+		fw.leave(to.broker, size)
+		return !it.refuse(refuse(remoting.RespServiceNotAvailable, "queue %d of topic %s is sealed, and no name server says where broker %s is", h.QueueID, topic, to.broker))
 	}
-	topic := it.topic.TopicName
 	it.free()
-	b.handOn(req, topic, addr, to)
+	if addr != "" {
+		b.handOn(req, topic, addr, to)
+	}
 	return true
 }
 
@@ -263,12 +147,10 @@ func (b *Broker) sendAgain(r *server.Request) {
 
 // handOn sends a request to the broker that has the queue now and answers it with what that says.
 func (b *Broker) handOn(r *server.Request, topic, addr string, to forwardSlot) {
-	cmd := forwarded(&r.Command, to)
+	cmd, size := forwarded(&r.Command, to), len(r.Body)
 	failed := func(err error) {
-		var ce *client.ConnectError
-		if errors.As(err, &ce) {
-			b.forwards.lost(to.broker, addr)
-		}
+		b.forwards.failed(to.broker, addr, err)
+		b.forwards.leave(to.broker, size)
 		r.Reply(remoting.RespServiceNotAvailable, fmt.Sprintf("the queue of topic %s is sealed and now on broker %s: %v", topic, to.broker, err))
 	}
 	if err := b.client.Go(addr, cmd, forwardTimeout, func(resp *remoting.Command, err error) {
@@ -276,6 +158,8 @@ func (b *Broker) handOn(r *server.Request, topic, addr string, to forwardSlot) {
 			failed(err)
 			return
 		}
+		b.forwards.answered(to.broker)
+		b.forwards.leave(to.broker, size)
 		p := newReply(resp.Code, resp.Remark)
 		for _, f := range resp.Fields {
 			p.set(f.Key, f.Value)
@@ -299,7 +183,7 @@ func forwarded(r *remoting.Command, to forwardSlot) *remoting.Command {
 		}
 		cmd.Fields = append(cmd.Fields, f)
 	}
-	name := fieldQueueID
+	name := string(keyQueueID)
 	if remoting.ShortSendNames(r.Code) {
 		name = fieldShortQueueID
 	}
@@ -344,15 +228,61 @@ func (b *Broker) putOrForward(ps []*store.Put) {
 	}
 }
 
-// forwardPut sends a message that this broker has held back to the broker that has its queue now. Only its answer counts as stored.
+// handOnError says that a message which the broker has held back could not be handed on: that concerns the queues that
+// one broker has now, not what this one stores.
+type handOnError struct {
+	broker string
+	cause  error
+}
+
+func (e *handOnError) Error() string {
+	return fmt.Sprintf("cannot hand it on to broker %s, which has the queue now: %v", e.broker, e.cause)
+}
+
+func (e *handOnError) Unwrap() error { return e.cause }
+
+// notHandedOn reports whether a put failed with a handOnError.
+func notHandedOn(p *store.Put) bool {
+	if p.Status == store.PutOK {
+		return false
+	}
+	_, ok := errors.AsType[*handOnError](p.Err)
+	return ok
+}
+
+// forwardStatus is what an answer to a send that was handed on means for who waits for the put: as if it had been stored here.
+func forwardStatus(code int32) store.Status {
+	switch code {
+	case remoting.RespSuccess:
+		return store.PutOK
+	case remoting.RespFlushDiskTimeout:
+		return store.FlushDiskTimeout
+	case remoting.RespFlushSlaveTimeout:
+		return store.FlushSlaveTimeout
+	case remoting.RespSlaveNotAvailable:
+		return store.SlaveNotAvailable
+	default:
+		return store.ServiceNotAvailable
+	}
+}
+
+// forwardPut sends a message that this broker has held back to the broker that has its queue now. Its answer counts as the
+// store's does; what is wrong is a handOnError.
 func (b *Broker) forwardPut(p *store.Put, to forwardSlot) {
 	end := func(status store.Status, err error) {
-		p.Status, p.Err = status, err
+		p.Status, p.Err = status, nil
+		if err != nil {
+			p.Err = &handOnError{to.broker, err}
+		}
 		p.Done(p)
+	}
+	if b.forwards.isAway(to.broker) {
+		end(store.ServiceNotAvailable, errors.New("it has just been tried"))
+		return
 	}
 	addr, unknown := b.forwards.addr(to.broker, nil)
 	if unknown {
-		end(store.ServiceNotAvailable, fmt.Errorf("no name server says where broker %s is, which has the queue now", to.broker))
+		end(store.ServiceNotAvailable, errors.New("no name server says where it is"))
 		return
 	}
 	rec := &p.Record
@@ -367,17 +297,22 @@ func (b *Broker) forwardPut(p *store.Put, to forwardSlot) {
 	})
 	req.Fields.Set(fieldForwarded, message.TrueValue)
 	req.Body = rec.Body
-	if err := b.client.Go(addr, req, forwardTimeout, func(resp *remoting.Command, err error) {
-		switch {
-		case err != nil:
-			b.forwards.lost(to.broker, addr)
-			end(store.ServiceNotAvailable, err)
-		case resp.Code == remoting.RespSuccess, resp.Code == remoting.RespFlushDiskTimeout, resp.Code == remoting.RespFlushSlaveTimeout, resp.Code == remoting.RespSlaveNotAvailable:
-			end(store.PutOK, nil)
-		default:
-			end(store.ServiceNotAvailable, &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(req.Code), Addr: addr})
-		}
-	}); err != nil {
+	failed := func(err error) {
+		b.forwards.failed(to.broker, addr, err)
 		end(store.ServiceNotAvailable, err)
+	}
+	if err := b.client.Go(addr, req, forwardTimeout, func(resp *remoting.Command, err error) {
+		if err != nil {
+			failed(err)
+			return
+		}
+		b.forwards.answered(to.broker)
+		status := forwardStatus(resp.Code)
+		if status != store.PutOK {
+			err = &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(req.Code), Addr: addr}
+		}
+		end(status, err)
+	}); err != nil {
+		failed(err)
 	}
 }

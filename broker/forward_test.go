@@ -1,11 +1,22 @@
 package broker
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"mqx/message"
 	"mqx/remoting"
+	"mqx/remoting/client"
+	"mqx/remoting/server"
+	"mqx/store"
 )
 
 func TestParseForward(t *testing.T) {
@@ -60,7 +71,7 @@ func (p *sealing) found(addr string) {
 	f := p.s.forwards
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.mu.addrs["d"] = addr
+	*f.target("d") = forwardTarget{addr: addr}
 }
 
 func (p *sealing) seal(attributes string, perm int32, order bool) *remoting.Command {
@@ -196,16 +207,269 @@ func TestSealWithoutTarget(t *testing.T) {
 	}
 }
 
+// answering is a broker that answers sends with a code.
+type answering struct {
+	addr string
+	code atomic.Int32
+	got  atomic.Int32
+}
+
+func startAnswering(t *testing.T, code int32) *answering {
+	t.Helper()
+	a := &answering{}
+	a.code.Store(code)
+	mux := server.NewMux()
+	mux.HandleInline(remoting.ReqSendMessageV2, func(r *server.Request) {
+		a.got.Add(1)
+		r.Reply(a.code.Load(), "as the test says")
+	})
+	srv, err := server.New(server.Config{Addr: "127.0.0.1:0", Logger: quiet}, mux)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Stop(context.Background()) })
+	a.addr = srv.Addr().String()
+	return a
+}
+
+// An answer that is no full success is none for what the broker delivers itself: a target without its copies may lose it.
+func TestForwardStatus(t *testing.T) {
+	for code, want := range map[int32]store.Status{
+		remoting.RespSuccess: store.PutOK, remoting.RespFlushDiskTimeout: store.FlushDiskTimeout, remoting.RespFlushSlaveTimeout: store.FlushSlaveTimeout,
+		remoting.RespSlaveNotAvailable: store.SlaveNotAvailable, remoting.RespMessageIllegal: store.ServiceNotAvailable, remoting.RespNoPermission: store.ServiceNotAvailable,
+	} {
+		if got := forwardStatus(code); got != want {
+			t.Errorf("%s is %v, not %v", remoting.ResponseName(code), got, want)
+		}
+	}
+}
+
+// A delayed message that the broker with its queue does not take, or not for sure, waits once more: the others of its level come
+// in their time, and it comes when that broker takes it.
+func TestSealedDelayedHoldsUpNothing(t *testing.T) {
+	for _, code := range []int32{remoting.RespFlushSlaveTimeout, remoting.RespMessageIllegal, -1} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			t.Parallel()
+			d := startAnswering(t, code)
+			cfg := delayConfigOf(t, "1s 2s")
+			cfg.BrokerName = "s"
+			p := sealing{s: start(t, cfg)}
+			for _, topic := range []string{"T", "U"} {
+				p.s.createTopic(topic, 4)
+			}
+			p.found(d.addr)
+			if code < 0 {
+				p.found("127.0.0.1:1")
+			}
+			p.s.send("T", 2, prop(message.PropDelay, "1"), "stuck")
+			p.s.send("U", 2, prop(message.PropDelay, "1"), "behind it")
+			p.seal("+mqx.forward=0|d:4", 4, false)
+			waitFor(t, "the message of another topic", func() bool { return p.s.store.MaxOffset("U", 2) == 1 })
+			waitFor(t, "the message that is put off", func() bool { return p.s.store.MaxOffset(message.TopicSchedule, 1) >= 1 })
+			waitFor(t, "the progress", func() bool { return p.s.delays.levels[0].progress.Load() == 2 })
+			d.code.Store(remoting.RespSuccess)
+			d.got.Store(0)
+			p.found(d.addr)
+			waitFor(t, "the message", func() bool { return d.got.Load() >= 1 })
+			waitFor(t, "the progress", func() bool {
+				return p.s.delays.levels[1].progress.Load() == p.s.store.MaxOffset(message.TopicSchedule, 1)
+			})
+			if got := p.s.topics.Get("T").puts.Total(); got != 0 {
+				t.Errorf("%d messages are counted for the sealed topic", got)
+			}
+		})
+	}
+}
+
+// The same of timer messages: what is in the slot with one of a sealed topic comes in its time.
+func TestSealedTimerHoldsUpNothing(t *testing.T) {
+	d := startAnswering(t, remoting.RespFlushSlaveTimeout)
+	cfg, ck := timerBroker(t)
+	cfg.BrokerName = "s"
+	p := sealing{s: start(t, cfg)}
+	for _, topic := range []string{"T", "U"} {
+		p.s.createTopic(topic, 4)
+	}
+	p.found(d.addr)
+	due := prop(message.PropTimerDelaySec, "5")
+	p.s.send("T", 2, due, "stuck")
+	p.s.send("U", 2, due, "behind it")
+	p.s.takenUp()
+	p.seal("+mqx.forward=0|d:4", 4, false)
+	p.s.reach(ck, time.Second, "U", 2, 1)
+	if got := d.got.Load(); got != 1 {
+		t.Errorf("it was tried %d times meanwhile", got)
+	}
+	d.code.Store(remoting.RespSuccess)
+	waitFor(t, "the message", func() bool {
+		ck.Advance(time.Second)
+		p.s.poke()
+		return d.got.Load() == 2
+	})
+	waitFor(t, "the wheel", func() bool { return p.s.timers.t.Num() == 0 })
+}
+
+// A queue that is not sealed, or is this broker's own, takes nothing either where the broker takes nothing of ordered topics.
+func TestSealedOrderedPermission(t *testing.T) {
+	p := startSealing(t)
+	p.seal("+mqx.forward=2|s:1;d:4", 6, true)
+	p.s.ok(remoting.ReqUpdateBrokerConfig, nil, []byte("brokerPermission=4\n"))
+	for q, want := range map[int32]int32{0: remoting.RespNoPermission, 2: remoting.RespNoPermission, 3: remoting.RespSuccess} {
+		if resp := p.s.sendCode("T", q); resp.Code != want {
+			t.Errorf("queue %d: %s %s", q, remoting.ResponseName(resp.Code), resp.Remark)
+		}
+	}
+}
+
+// lookedUp is a forwarder over name servers that say what answers holds; without an entry one hangs.
+type lookedUp struct {
+	*forwarder
+	asked atomic.Int32
+}
+
+func newLookedUp(answers map[string]string) *lookedUp {
+	l := &lookedUp{}
+	l.forwarder = newForwarder(func() map[string]bool { return map[string]bool{"ns1:1": true, "ns2:2": true} }, func(ctx context.Context, addr string, _ *remoting.Command) ([]byte, error) {
+		l.asked.Add(1)
+		text, ok := answers[addr]
+		if !ok {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return []byte(text), nil
+	}, quiet)
+	return l
+}
+
+const (
+	knowsNothing = `{"brokerAddrTable":{},"clusterAddrTable":{}}`
+	knowsD       = `{"brokerAddrTable":{"d":{"brokerName":"d","brokerAddrs":{0:"d:1"}}},"clusterAddrTable":{}}`
+)
+
+// One name server that hangs, or that has just started and knows nothing, is no reason to refuse sends.
+func TestForwarderAsksAll(t *testing.T) {
+	for _, other := range []string{"", knowsNothing} {
+		synctest.Test(t, func(t *testing.T) {
+			answers := map[string]string{"ns2:2": knowsD}
+			if other != "" {
+				answers["ns1:1"] = other
+			}
+			f := newLookedUp(answers)
+			ctx, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { f.run(ctx) })
+			tried := make(chan struct{})
+			begin := time.Now()
+			if addr, unknown := f.addr("d", func() { close(tried) }); addr != "" || unknown {
+				t.Errorf("%q %v", addr, unknown)
+			}
+			<-tried
+			if addr, unknown := f.addr("d", nil); addr != "d:1" || unknown || time.Since(begin) != 0 {
+				t.Errorf("%q %v after %v", addr, unknown, time.Since(begin))
+			}
+			cancel()
+			running.Wait()
+		})
+	}
+}
+
+// While nobody knows the broker, the name servers are asked about once a second, however much is sent, and after ten minutes
+// without a send not at all.
+func TestForwarderAsksSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newLookedUp(map[string]string{"ns1:1": knowsNothing, "ns2:2": knowsNothing})
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { f.run(ctx) })
+		again := 0
+		for range 10_000 {
+			f.addr("d", func() { again++ })
+			f.addr("d", nil)
+			time.Sleep(time.Millisecond)
+		}
+		synctest.Wait()
+		if n := f.asked.Load(); n < 10 || n > 2*2*11 {
+			t.Errorf("asked %d times in ten seconds", n)
+		}
+		time.Sleep(forwardWanted + 2*forwardLook)
+		f.asked.Store(0)
+		time.Sleep(time.Hour)
+		if n := f.asked.Load(); n != 0 || again == 0 {
+			t.Errorf("asked %d times for what nobody wants; %d tried again", n, again)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
 // Sends that wait for the first look-up are answered when the broker stops meanwhile.
 func TestForwarderEnds(t *testing.T) {
-	f := newForwarder(nil)
+	f := newLookedUp(nil)
 	tried := 0
-	if addr, full := f.addr("d", func() { tried++ }); addr != "" || full {
-		t.Errorf("addr %q, full %v", addr, full)
+	if addr, unknown := f.addr("d", func() { tried++ }); addr != "" || unknown {
+		t.Errorf("addr %q, unknown %v", addr, unknown)
 	}
-	f.mu.ended = true
-	f.release()
-	if _, full := f.addr("d", func() { tried++ }); !full || tried != 1 {
-		t.Errorf("full %v, tried %d", full, tried)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.run(ctx)
+	if _, unknown := f.addr("d", func() { tried++ }); !unknown || tried != 1 {
+		t.Errorf("unknown %v, tried %d", unknown, tried)
+	}
+}
+
+// What is on its way to one broker is bounded, by number and by size.
+func TestForwarderBounds(t *testing.T) {
+	f := newLookedUp(nil)
+	for range maxForwards {
+		if !f.enter("d", 1) {
+			t.Fatal("refused")
+		}
+	}
+	if f.enter("d", 1) || !f.enter("e", maxForwardBytes+1) || f.enter("e", 1) {
+		t.Error("not bounded")
+	}
+	f.leave("d", 1)
+	f.leave("e", maxForwardBytes+1)
+	if !f.enter("d", 1) || !f.enter("e", 1) {
+		t.Error("what has left is counted")
+	}
+}
+
+// A broker that did not answer gets nothing for a while of what is delivered to it in turn; an answer ends that.
+func TestForwarderAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newLookedUp(nil)
+		f.target("d").addr = "d:1"
+		f.failed("d", "d:1", context.DeadlineExceeded)
+		if addr, _ := f.addr("d", nil); !f.isAway("d") || addr != "d:1" {
+			t.Errorf("away %v, addr %q", f.isAway("d"), addr)
+		}
+		f.answered("d")
+		if f.isAway("d") {
+			t.Error("away after an answer")
+		}
+		f.failed("d", "d:1", &client.ConnectError{Addr: "d:1", Err: context.DeadlineExceeded})
+		if addr, _ := f.addr("d", nil); addr != "" {
+			t.Errorf("addr %q", addr)
+		}
+		time.Sleep(forwardAway)
+		if f.isAway("d") {
+			t.Error("away for ever")
+		}
+	})
+}
+
+// A value that no broker of mqx wrote is told; it seals nothing.
+func TestUnreadableSeal(t *testing.T) {
+	var said bytes.Buffer
+	tt := memTopics()
+	tt.log = slog.New(slog.NewTextHandler(&said, nil))
+	c := remoting.NewTopicConfig("T")
+	c.Attributes = map[string]string{attrForward: "nonsense"}
+	if tp := tt.newTopic(c); tp.forward != nil || !strings.Contains(said.String(), "takes messages") {
+		t.Errorf("%v %s", tp.forward, said.String())
 	}
 }

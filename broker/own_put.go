@@ -35,8 +35,11 @@ func (b *Broker) putOwnBatch(ps []*store.Put) {
 }
 
 // countPut counts one message of size bytes that was stored in a topic, for the
-// topic and for the broker.
+// topic and for the broker; of 0 bytes: it was handed on, and another broker counts it.
 func (b *Broker) countPut(topic []byte, size int32) {
+	if size == 0 {
+		return
+	}
 	if t := b.topics.GetBytes(topic); t != nil {
 		t.puts.AddTimes(1, 1)
 		t.putBytes.AddTimes(int64(size), 1)

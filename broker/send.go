@@ -145,8 +145,13 @@ func (b *Broker) prepareSend(it *sendItem, now time.Time) bool {
 		})
 		return false
 	}
-	if it.topic.forward != nil && b.forwardSend(it) {
-		return false
+	if it.topic.forward != nil {
+		if b.forwardSend(it) {
+			return false
+		}
+		if e := b.mayStore(it.topic); e != nil {
+			return it.refuse(e)
+		}
 	}
 	var e *refusedError
 	if it.head.Batch {
@@ -174,8 +179,10 @@ func (b *Broker) sendTopic(it *sendItem) *refusedError {
 	if message.IsUnsendableTopic(tp.TopicName) {
 		return refuse(remoting.RespNoPermission, "Sending message to topic[%s] is forbidden.", tp.TopicName)
 	}
-	if !writable(int32(b.cfg().BrokerPermission)) && tp.Order && tp.forward == nil {
-		return refuse(remoting.RespNoPermission, "the broker[%s] sending message is forbidden", b.at().IP)
+	if tp.forward == nil { // else it may be for another broker
+		if e := b.mayStore(tp); e != nil {
+			return e
+		}
 	}
 	it.topic = tp
 	if m := b.statics.of(h.Topic); m != nil && mapped(h.Lo) {
@@ -190,6 +197,15 @@ func (b *Broker) sendTopic(it *sendItem) *refusedError {
 	if h.QueueID < 0 && tp.WriteQueueNums <= 0 {
 		return refuse(remoting.RespInvalidParameter, "topic:[%s] has no queue to write to: readQueueNums:[%d] writeQueueNums:[%d]",
 			tp.TopicName, tp.ReadQueueNums, tp.WriteQueueNums)
+	}
+	return nil
+}
+
+// mayStore refuses messages of an ordered topic where the whole broker takes none: producers of such topics do not look at
+// permissions in the route.
+func (b *Broker) mayStore(tp *topic) *refusedError {
+	if tp.Order && !writable(int32(b.cfg().BrokerPermission)) {
+		return refuse(remoting.RespNoPermission, "the broker[%s] sending message is forbidden", b.at().IP)
 	}
 	return nil
 }

@@ -222,6 +222,12 @@ func (s *timerService) sortOut(direct bool) {
 			continue
 		case p.Status == store.PropertiesSizeExceeded || p.Status == store.MessageIllegal:
 			s.passOver(f.entry.Phys, p.Err)
+		case notHandedOn(p) && s.putOff(&f.entry, p.Err): // the others of its slot do not wait for it
+			if direct {
+				s.t.Count(s.name(f.waiting.Topic), 1, now)
+			}
+			*p = store.Put{}
+			continue
 		default:
 			s.quiet.Warn("a timer message could not be stored; it is tried again", "phys_offset", f.entry.Phys, "status", p.Status.String(), "error", p.Err)
 			again = append(again, f)
@@ -254,11 +260,11 @@ func (s *timerService) putOffRest(direct bool) {
 	s.from = kept
 }
 
-// putOff puts a message that cannot be read or stored now into a later slot. It reports false when that failed too: the
+// putOff puts a message that cannot be read, stored or handed on now into a later slot. It reports false when that failed too: the
 // message is then to stay where it is.
 func (s *timerService) putOff(e *store.TimerEntry, err error) bool {
 	if err != nil {
-		s.quiet.Warn("a timer message cannot be read; it is put off", "phys_offset", e.Phys, "error", err)
+		s.quiet.Warn("a timer message cannot be delivered now; it is put off", "phys_offset", e.Phys, "error", err)
 	}
 	now := s.nowMs()
 	if err := s.t.PutOff(e, now+timerPutOff.Milliseconds(), now); err != nil {

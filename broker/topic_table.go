@@ -139,13 +139,17 @@ func (t *topicTable) allSaved() bool {
 }
 
 func (t *topicTable) newTopic(c remoting.TopicConfig) *topic {
+	forward, err := forwardOf(&c)
+	if err != nil { // changes are checked: it comes from a file, or from a master
+		t.log.Error("a topic that is marked as sealed takes messages", "topic", c.TopicName, "attribute", attrForward, "error", err)
+	}
 	return &topic{
 		TopicConfig: c,
 		name:        []byte(c.TopicName),
 		puts:        t.stats.Counter(stats.TopicPutNums, c.TopicName),
 		putBytes:    t.stats.Counter(stats.TopicPutSize, c.TopicName),
 		in:          &topicMeter{},
-		forward:     forwardOf(&c),
+		forward:     forward,
 	}
 }
 

@@ -7,6 +7,13 @@ import (
 	"mqx/message"
 )
 
+// Again turns what Deliver has made into a record that waits once more, in a level: it comes to the same topic and queue.
+func Again(rec message.Record, level int) message.Record {
+	rec.Properties = message.SetProperty(rec.Properties, message.PropDelay, strconv.Itoa(level))
+	rec.Topic, rec.QueueID = []byte(message.TopicSchedule), QueueOf(level)
+	return rec
+}
+
 // Deliver turns the record of a waiting message into the one to be stored now:
 // the real topic and queue, and everything else as it is. The property text
 // stays to the byte, DELAY and REAL_* included (docs/format/delay.md); the store

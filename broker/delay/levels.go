@@ -29,6 +29,35 @@ func (l Levels) Of(level int) (d time.Duration, ok bool) {
 // highest count as the highest.
 func (l Levels) Cap(level int) int { return min(level, len(l)) }
 
+// Bounds of Later.
+const (
+	laterLeast = 10 * time.Second
+	laterMost  = time.Minute
+)
+
+// Later is the level for a message that has waited by a delay (negative: not known) and cannot be delivered now: of those of
+// 10 s to a minute the next longer one, at the end the longest. Where the table has none of them it is the nearest; ok is
+// false when it is empty.
+func (l Levels) Later(waited time.Duration) (level int, ok bool) {
+	best := func(fits, before func(a, b time.Duration) bool) {
+		for i, d := range l {
+			if !ok && fits(d, 0) || ok && fits(d, 0) && before(d, l[level-1]) {
+				level, ok = i+1, true
+			}
+		}
+	}
+	shorter := func(a, b time.Duration) bool { return a < b }
+	longer := func(a, b time.Duration) bool { return a > b }
+	best(func(d, _ time.Duration) bool { return d > waited && d >= laterLeast && d <= laterMost }, shorter)
+	if !ok {
+		best(func(d, _ time.Duration) bool { return d <= laterMost }, longer)
+	}
+	if !ok {
+		best(func(time.Duration, time.Duration) bool { return true }, shorter)
+	}
+	return level, ok
+}
+
 // QueueOf is the queue of SCHEDULE_TOPIC_XXXX that a level waits in.
 func QueueOf(level int) int32 { return int32(level - 1) }
 
