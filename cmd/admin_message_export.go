@@ -110,7 +110,7 @@ func runMessageExport(a *app, c *cobra.Command, o *messageExportOptions, topic s
 	x := &messageExport{o: o, pace: admin.NewPace(o.rate), out: bufio.NewWriterSize(out, messageExportChunk)}
 	unreadable, err := x.run(ctx, r)
 	if err = finish(err); err != nil {
-		if signalled() {
+		if interrupted(err) {
 			return x.interrupted(o.form.file)
 		}
 		return a.withTimeout(ctx, err)

@@ -250,7 +250,7 @@ func (a *app) rolled(c *cobra.Command, o *rollOptions, f *rollFile, client *admi
 	switch {
 	case runErr != nil && ctx.Err() != nil && c.Context().Err() == nil:
 		return failf(ExitWaited, "the roll is not finished").because("--timeout is over; nothing more is touched: "+cmp.Or(st.Why, "it is as the file says")).try("%s", resume)
-	case runErr != nil && signalled():
+	case interrupted(runErr):
 		return failf(ExitInterrupted, "interrupted: the roll is not finished").because("nothing more is touched: "+cmp.Or(st.Why, "it is as the file says")).try("%s --yes, or rollback", resume)
 	case runErr != nil:
 		return runErr

@@ -1,7 +1,6 @@
 package cmd
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,7 +52,7 @@ func asFailure(err error) *Failure {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return f
 	}
-	if errors.Is(err, context.Canceled) && signalled() {
+	if interrupted(err) {
 		return &Failure{Code: ExitInterrupted, Err: errors.New("interrupted")}
 	}
 	return classify(err)

@@ -9,9 +9,11 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 
 	"mqx/admin"
+	"mqx/admin/move"
 	"mqx/message"
 	"mqx/remoting"
 	remoteclient "mqx/remoting/client"
@@ -181,5 +183,23 @@ func TestForeignPeer(t *testing.T) {
 	f = classify(&remoteclient.ClosedError{Addr: "127.0.0.1:80", Err: io.EOF})
 	if f.Code != ExitConnect || !strings.Contains(f.Why, "requires TLS") || !strings.HasPrefix(f.Try, "--tls") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// A signal hides nothing that went wrong in the same moment. The test sets what a process has one of: it runs alone.
+func TestInterruptedIsNoOtherError(t *testing.T) {
+	lastSignal.Store(2)
+	defer lastSignal.Store(0)
+	for _, tt := range []struct {
+		err  error
+		want Exit
+	}{
+		{fmt.Errorf("read: %w", context.Canceled), ExitInterrupted},
+		{fmt.Errorf("cannot write: %w", syscall.ENOSPC), ExitFailed},
+		{&move.OwnedError{Plan: "p"}, ExitFailed},
+	} {
+		if got := asFailure(tt.err).Code; got != tt.want || interrupted(tt.err) != (tt.want == ExitInterrupted) {
+			t.Errorf("%v: exit code %d, want %d", tt.err, got, tt.want)
+		}
 	}
 }

@@ -169,7 +169,7 @@ func (a *app) carryOut(ctx context.Context, run *admin.MoveRun, until move.Phase
 	switch {
 	case reached && errors.Is(err, context.Canceled):
 		return nil
-	case err != nil && signalled():
+	case interrupted(err):
 		return failf(ExitInterrupted, "interrupted: plan %s is at %s", run.State().ID, run.State().Phase).
 			because("the step under way was ended and written down, and nothing goes on by itself; the cluster serves as it is").
 			try("%s resume %s --yes, here or on any machine, or rollback", moveCommand(run.State().ID), run.State().ID)

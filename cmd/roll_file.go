@@ -154,6 +154,9 @@ func (a *app) restartBroker(ctx context.Context, f *rollFile, b roll.Broker) err
 	run.Stdout, run.Stderr = a.Err, a.Err // stdout carries records
 	run.WaitDelay = time.Second
 	if err := run.Run(); err != nil {
+		if why := ctx.Err(); why != nil { // it was killed for that
+			err = fmt.Errorf("%w: %w", why, err)
+		}
 		return fmt.Errorf("cannot restart broker %q with %q: %w", b.Name, command, err)
 	}
 	return nil

@@ -1,6 +1,8 @@
 package cmd
 
 import (
+	"context"
+	"errors"
 	"io"
 	"os"
 	"sync/atomic"
@@ -53,6 +55,10 @@ func NoteSignal(sig os.Signal) {
 }
 
 func signalled() bool { return lastSignal.Load() != 0 }
+
+// interrupted reports whether a signal ended what failed: with another error something has gone wrong in the same moment, and
+// that is what is to be said.
+func interrupted(err error) bool { return errors.Is(err, context.Canceled) && signalled() }
 
 // terminated: the signal asked for an orderly end (SIGTERM), not for an interruption.
 func terminated() bool { return lastSignal.Load() == int32(syscall.SIGTERM) }
