@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,10 +60,61 @@ func (m *moveCluster) Observe(ctx context.Context, st *move.State) (*move.Observ
 	}
 	sorted.By(l.mu.ob.NameServers, func(a, b move.NameServerView) int { return strings.Compare(a.Addr, b.Addr) })
 	l.group(ctx, brokers)
+	if err := l.others(ctx); err != nil {
+		l.failed("%v", err)
+	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return l.mu.ob, nil
+}
+
+// others looks at the brokers outside of the plan that have a topic of it and take no messages, before it is removed: they may
+// hand on to where it was.
+func (l *looker) others(ctx context.Context) error {
+	if l.st.Phase != move.Settled || !l.st.Spec.Policy.Remove {
+		return nil
+	}
+	topics := map[string][]string{} // by broker
+	for i := range l.mu.ob.NameServers {
+		for topic, r := range l.mu.ob.NameServers[i].Routes {
+			for b, q := range r.Queues {
+				if q.Perm&move.PermWrite == 0 && !slices.Contains(l.st.Brokers(), b) && !slices.Contains(topics[b], topic) {
+					topics[b] = append(topics[b], topic)
+				}
+			}
+		}
+	}
+	if len(topics) == 0 {
+		return nil
+	}
+	brokers, err := l.c.masters(ctx, slices.Collect(maps.Keys(topics)))
+	if err != nil {
+		return err
+	}
+	found := map[string]map[string]move.Topic{}
+	for _, e := range l.c.each(brokers, func(mu *sync.Mutex, b Broker) error {
+		for _, topic := range topics[b.Name] {
+			t, err := l.c.topicNow(ctx, b, topic)
+			if err != nil {
+				return err
+			}
+			if t == nil {
+				continue
+			}
+			mu.Lock()
+			if found[topic] == nil {
+				found[topic] = map[string]move.Topic{}
+			}
+			found[topic][b.Name] = *t
+			mu.Unlock()
+		}
+		return nil
+	}) {
+		l.failed("%v", e)
+	}
+	l.mu.ob.Others = found
+	return nil
 }
 
 func (l *looker) failed(format string, args ...any) {

@@ -225,6 +225,48 @@ func TestMigrate(t *testing.T) {
 	checkOnlyOn(t, c, "T", "d")
 }
 
+// A topic that moves twice: the first source keeps what it has and hands on; before the second one loses the topic the first is told
+// where the queues are now.
+func TestMigrateTwice(t *testing.T) {
+	ns := startNameServer(t)
+	for _, b := range []string{"a", "b", "c"} {
+		startBroker(t, ns, b)
+	}
+	c := patientClient(t, ns)
+	ctx := t.Context()
+	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
+	first := moveAsk("T", "b")
+	first.Policy.Remove = false
+	second := moveAsk("T", "c")
+	second.Sources = []string{"b"}
+	for _, ask := range []move.Ask{first, second} {
+		plan, err := c.PlanMove(ctx, ask)
+		if err != nil || len(plan.Problems) > 0 {
+			t.Fatalf("%v %v", plan, err)
+		}
+		run, err := c.StartMove(ctx, plan, MoveOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end := runMove(t, run, ""); end != move.Done && end != move.Settled {
+			t.Fatalf("ended at %s", end)
+		}
+		if err := run.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	masters, err := c.masters(ctx, []string{"a", "b"})
+	if err != nil || len(masters) != 2 {
+		t.Fatal(masters, err)
+	}
+	for _, b := range masters {
+		now, err := c.topicNow(ctx, b, "T")
+		if err != nil || (now == nil) != (b.Name == "b") || now != nil && now.Attributes[move.AttrForward] != "0|c:4" {
+			t.Errorf("on %s: %v %v", b.Name, now, err)
+		}
+	}
+}
+
 func checkOnlyOn(t *testing.T, c *Client, topic, broker string) {
 	t.Helper()
 	d, err := c.GetTopic(t.Context(), topic)

@@ -34,6 +34,22 @@ const groupForward = "CLIENT_INNER_PRODUCER"
 // forwardTimeout bounds one send that is handed on: less than producers wait (3 s).
 const forwardTimeout = 2500 * time.Millisecond
 
+// maxHops is how many brokers hand a send on, each because the queues have moved once more: it ends what goes in a circle.
+const maxHops = 8
+
+// hops is how many brokers have handed a send on.
+func hops(fields remoting.Fields) int {
+	v, ok := fields.Get(fieldForwarded)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.Atoi(string(v))
+	if err != nil {
+		return 1 // of a broker that does not count
+	}
+	return max(n, 1)
+}
+
 // forwarding is a parsed attrForward.
 type forwarding struct {
 	from  int32
@@ -109,8 +125,8 @@ func (b *Broker) forwardSend(it *sendItem) bool {
 		return false
 	}
 	req := it.req
-	if _, twice := req.Fields.Get(fieldForwarded); twice {
-		return !it.refuse(refuse(remoting.RespServiceNotAvailable, "queue %d of topic %s is sealed here and at the broker that handed the message on", h.QueueID, it.topic.TopicName))
+	if n := hops(req.Fields); n >= maxHops {
+		return !it.refuse(refuse(remoting.RespServiceNotAvailable, "queue %d of topic %s is sealed here, too, and %d brokers have handed the message on", h.QueueID, it.topic.TopicName, n))
 	}
 	topic, size, fw := it.topic.TopicName, len(req.Body), b.forwards
 	if !fw.enter(to.broker, size) {
@@ -188,7 +204,7 @@ func forwarded(r *remoting.Command, to forwardSlot) *remoting.Command {
 		name = fieldShortQueueID
 	}
 	cmd.Fields.SetInt(name, int64(to.queue))
-	cmd.Fields.Set(fieldForwarded, message.TrueValue)
+	cmd.Fields.SetInt(fieldForwarded, int64(hops(r.Fields))+1)
 	return cmd
 }
 
@@ -295,7 +311,7 @@ func (b *Broker) forwardPut(p *store.Put, to forwardSlot) {
 		QueueID: to.queue, SysFlag: rec.SysFlag, BornTimestamp: rec.BornTimestamp, Flag: rec.Flag, Properties: string(props),
 		ReconsumeTimes: rec.ReconsumeTimes,
 	})
-	req.Fields.Set(fieldForwarded, message.TrueValue)
+	req.Fields.SetInt(fieldForwarded, 1)
 	req.Body = rec.Body
 	failed := func(err error) {
 		b.forwards.failed(to.broker, addr, err)

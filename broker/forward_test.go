@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -201,9 +202,42 @@ func TestSealWithoutTarget(t *testing.T) {
 	p.found(dead)
 	send("on broker d")
 	p.found(p.s.addr)
-	send("sealed here and at the broker that handed the message on")
+	send("brokers have handed the message on")
 	if p.s.ends("T", 1)[0] != 0 {
 		t.Error("something was stored")
+	}
+}
+
+// Queues that have moved twice: what comes with a route of before the first move goes all the way. A topic that was taken off the
+// broker in the middle is not made there again.
+func TestSealTwice(t *testing.T) {
+	p := startSealing(t)
+	cfg := testConfig(t.TempDir())
+	cfg.BrokerName = "e"
+	e := start(t, cfg)
+	e.createTopic("T", 4)
+	p.seal("+mqx.forward=0|d:4", 4, false)
+	req := remoting.NewRequest(remoting.ReqUpdateAndCreateTopic, &remoting.CreateTopicHeader{
+		Topic: "T", DefaultTopic: "TBW102", ReadQueueNums: 4, WriteQueueNums: 4, Perm: 4, TopicFilterType: "SINGLE_TAG",
+	})
+	req.Fields.Set("attributes", "+mqx.forward=0|e:4")
+	if resp, err := p.d.c.Call(t.Context(), p.d.addr, req); err != nil || resp.Code != remoting.RespSuccess {
+		t.Fatal(resp, err)
+	}
+	d := p.d.forwards
+	d.mu.Lock()
+	d.target("e").addr = e.addr
+	d.mu.Unlock()
+	p.s.send("T", 2, prop(message.PropUniqKey, "K"), "with an old route")
+	if got := append(p.s.ends("T", 4), p.d.ends("T", 4)...); slices.Max(got) != 0 {
+		t.Errorf("the sealed queues end at %v", got)
+	}
+	if got := e.ends("T", 4); got[2] != 1 {
+		t.Errorf("the queues end at %v", got)
+	}
+	p.d.ok(remoting.ReqDeleteTopicInBroker, &remoting.DeleteTopicHeader{Topic: "T"}, nil)
+	if resp := p.s.sendCode("T", 2); resp.Code != remoting.RespTopicNotExist || p.d.topics.Get("T") != nil {
+		t.Errorf("%s %s", remoting.ResponseName(resp.Code), resp.Remark)
 	}
 }
 
@@ -270,8 +304,8 @@ func TestSealedDelayedHoldsUpNothing(t *testing.T) {
 			waitFor(t, "the message of another topic", func() bool { return p.s.store.MaxOffset("U", 2) == 1 })
 			waitFor(t, "the message that is put off", func() bool { return p.s.store.MaxOffset(message.TopicSchedule, 1) >= 1 })
 			waitFor(t, "the progress", func() bool { return p.s.delays.levels[0].progress.Load() == 2 })
-			d.code.Store(remoting.RespSuccess)
 			d.got.Store(0)
+			d.code.Store(remoting.RespSuccess)
 			p.found(d.addr)
 			waitFor(t, "the message", func() bool { return d.got.Load() >= 1 })
 			waitFor(t, "the progress", func() bool {
@@ -300,6 +334,11 @@ func TestSealedTimerHoldsUpNothing(t *testing.T) {
 	p.s.takenUp()
 	p.seal("+mqx.forward=0|d:4", 4, false)
 	p.s.reach(ck, time.Second, "U", 2, 1)
+	waitFor(t, "the first try", func() bool { return d.got.Load() == 1 })
+	waitFor(t, "the slot", func() bool {
+		p.s.poke()
+		return p.s.timers.t.ReadTime() >= p.s.timers.t.Rules().Floor(ck.Now().UnixMilli())
+	})
 	if got := d.got.Load(); got != 1 {
 		t.Errorf("it was tried %d times meanwhile", got)
 	}

@@ -172,6 +172,9 @@ func (b *Broker) sendTopic(it *sendItem) *refusedError {
 	tp := b.topics.GetBytes(h.Topic)
 	if tp == nil {
 		var e *refusedError
+		if hops(it.req.Fields) > 0 { // it was here once
+			return refuse(remoting.RespTopicNotExist, "topic[%s] has been handed on from another broker, and is not here any more", h.Topic)
+		}
 		if tp, e = b.createForSend(h); e != nil {
 			return e
 		}

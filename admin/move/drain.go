@@ -295,7 +295,7 @@ func (d *Decision) remove(ob *Observation, now time.Time) Decision {
 	if b := st.hidesPops(ob); b != "" {
 		return d.halted(fmt.Sprintf("the source stays readable until its messages expire: broker %s does not show what is popped and not acknowledged", b))
 	}
-	if d.gated(st.Gates(ob, true)) || d.gated(st.deadLetters(ob)) {
+	if d.gated(st.Gates(ob, true)) || d.gated(st.deadLetters(ob)) || d.redirect(ob) {
 		return *d
 	}
 	for i := range st.Parts {

@@ -19,15 +19,7 @@ const maxForward = 4096
 // seal lets the source hand on what producers with an old route still send to it, where it can. slots are the brokers that
 // get it, with their queues.
 func (p *Part) seal(ob *Observation, slots []string) {
-	n := 0
-	for _, s := range slots {
-		_, count, _ := strings.Cut(s, ":")
-		q, err := strconv.Atoi(count)
-		if err != nil || q < 1 {
-			return
-		}
-		n += q
-	}
+	n := slotQueues(slots)
 	if !ob.Brokers[p.Source].Forwards || n == 0 || n > maxForward || !p.seals() {
 		return
 	}
@@ -75,4 +67,79 @@ func (t *Topic) unsealed() *Topic {
 		c.Attributes = nil
 	}
 	return &c
+}
+
+// redirect lets brokers that hand on to queues which are removed hand on to where those have gone: they were sealed by plans
+// before this one. true: nothing is removed in this step.
+func (d *Decision) redirect(ob *Observation) bool {
+	for i := range d.Next.Parts {
+		p := &d.Next.Parts[i]
+		if p.Final != nil {
+			continue
+		}
+		for _, b := range slices.Sorted(maps.Keys(ob.Others[p.Topic])) {
+			was := ob.Others[p.Topic][b]
+			if !was.handsTo(p.Source) {
+				continue
+			}
+			to := was.handingTo(p.Source, p.goneTo(ob, b))
+			if to == nil {
+				d.Waiting = append(d.Waiting, fmt.Sprintf("broker %s hands on to broker %s what is sent there to topic %s, and it is not known where else it may go: take the topic off %s", b, p.Source, p.Topic, b))
+				continue
+			}
+			d.Commands = append(d.Commands, Command{Kind: SetTopic, Broker: b, Topic: p.Topic, Was: &was, To: to})
+		}
+	}
+	return len(d.Commands)+len(d.Waiting) > 0
+}
+
+// goneTo are the queues that the source's have gone to, for a broker beside it.
+func (p *Part) goneTo(ob *Observation, but string) []string {
+	if _, slots, ok := strings.Cut(p.Sealed.Attributes[AttrForward], "|"); ok {
+		return strings.Split(slots, ";")
+	}
+	if len(p.Targets) > 0 {
+		return p.toTargets()
+	}
+	return toOthers(ob, p.Topic, []string{p.Source, but})
+}
+
+// handsTo reports whether a sealed topic hands on to a broker.
+func (t *Topic) handsTo(broker string) bool {
+	_, slots, _ := strings.Cut(t.Attributes[AttrForward], "|")
+	return slices.ContainsFunc(strings.Split(slots, ";"), func(s string) bool { return strings.HasPrefix(s, broker+":") })
+}
+
+// handingTo is the configuration with queues in the place of a broker's; nil where there are none, or too many.
+func (t *Topic) handingTo(broker string, slots []string) *Topic {
+	from, old, _ := strings.Cut(t.Attributes[AttrForward], "|")
+	var out []string
+	for s := range strings.SplitSeq(old, ";") {
+		if strings.HasPrefix(s, broker+":") {
+			out = append(out, slots...)
+			continue
+		}
+		out = append(out, s)
+	}
+	if n := slotQueues(out); len(slots) == 0 || n < 1 || n > maxForward {
+		return nil
+	}
+	c := *t
+	c.Attributes = maps.Clone(t.Attributes)
+	c.Attributes[AttrForward] = from + "|" + strings.Join(out, ";")
+	return &c
+}
+
+// slotQueues is the number of queues of slots, 0 where one has none.
+func slotQueues(slots []string) int {
+	n := 0
+	for _, s := range slots {
+		_, count, _ := strings.Cut(s, ":")
+		q, err := strconv.Atoi(count)
+		if err != nil || q < 1 {
+			return 0
+		}
+		n += q
+	}
+	return n
 }

@@ -121,3 +121,37 @@ func TestSealWaitsForReplicas(t *testing.T) {
 		t.Errorf("%s: %v", st.Phase, d.Waiting)
 	}
 }
+
+// A broker that was sealed by an earlier plan hands on to the source of this one: before the topic is removed there it is told
+// where the queues are now.
+func TestRemoveRedirects(t *testing.T) {
+	t.Parallel()
+	ob := sealWorld(true)
+	st, err := Build(&Ask{ID: "p", Kind: Migrate, Topic: "T", Sources: []string{"a"}, Targets: []string{"d"}, Policy: Policy{RouteInterval: time.Second, Remove: true}}, ob, time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	st.Phase, st.Since, st.Parts[0].SealedMax = Settled, now, make([]int64, 4)
+	sealed := ob.Brokers["a"].Topics["T"]
+	sealed.Config = st.Parts[0].Sealed
+	ob.Brokers["a"].Topics["T"] = sealed
+	ob.Brokers["d"].Topics["T"] = TopicView{Config: *st.Parts[0].Targets[0].To, Queues: make([]Range, 4)}
+	old := Topic{Read: 4, Write: 4, Perm: 4, Attributes: map[string]string{AttrForward: "0|z:1;a:4", "message.type": "NORMAL"}}
+	ob.Others = map[string]map[string]Topic{"T": {"x": old, "y": {Read: 4, Write: 4, Perm: 4, Attributes: map[string]string{AttrForward: "0|ab:4"}}}}
+	d := Next(st, ob, now)
+	if len(d.Commands) != 1 || d.Next.Phase != Settled || d.Commands[0].Broker != "x" || !d.Commands[0].Was.Same(&old) ||
+		d.Commands[0].To.Attributes[AttrForward] != "0|z:1;d:4" || d.Commands[0].To.Attributes["message.type"] != "NORMAL" {
+		t.Fatalf("%s: %v %v", d.Next.Phase, d.Commands, d.Waiting)
+	}
+	ob.Others["T"]["x"] = *d.Commands[0].To
+	if d := Next(st, ob, now); len(d.Commands) != 1 || d.Commands[0].Kind != DeleteTopic || d.Next.Phase != Removed {
+		t.Fatalf("%s: %v %v", d.Next.Phase, d.Commands, d.Waiting)
+	}
+	many := old
+	many.Attributes = map[string]string{AttrForward: "0|a:1;z:4096"}
+	ob.Others["T"]["x"] = many
+	if d := Next(st, ob, now); len(d.Commands) != 0 || d.Next.Phase != Settled || len(d.Waiting) != 1 {
+		t.Fatalf("%s: %v %v", d.Next.Phase, d.Commands, d.Waiting)
+	}
+}

@@ -10,6 +10,8 @@ type Observation struct {
 	NameServers []NameServerView
 	// Groups are those that read a topic of the plan, online or with an offset, by topic and name.
 	Groups map[string]map[string]GroupView
+	// Others are brokers outside of the plan that take no messages of a topic of it, by topic and name. Looked at in SETTLED.
+	Others map[string]map[string]Topic
 	Failed []string
 }
 
