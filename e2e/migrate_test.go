@@ -126,7 +126,7 @@ func migrate(t *testing.T, tt moveCase) {
 func (r *moveRig) forwarded(topic string) {
 	r.t.Helper()
 	ends := func(broker string) (n int64) {
-		for line := range strings.Lines(r.mqx("admin", "topic", "get", topic, "--show", "queues", "-b", broker, "-o", "template={{.maxOffset}}")) {
+		for line := range strings.Lines(r.mqx("admin", "topic", "get", topic, "--show", "queues", "--match", "broker="+broker, "-o", "template={{.maxOffset}}")) {
 			at, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
 			if err != nil {
 				r.t.Fatalf("ends of the queues on %s: %v", broker, err)
@@ -371,7 +371,7 @@ func (r *moveRig) clients(tt moveCase, topic, group string) *moveLoad {
 		time.Sleep(5 * time.Second) // it has no offsets that could be looked at
 	}
 	pause := 2 * time.Millisecond
-	if len(tt.kills) > 1 { // it lasts for minutes, and every message is looked at
+	if len(tt.kills) > 1 || tt.old { // it lasts for minutes, and every message is looked at
 		pause = 20 * time.Millisecond
 	}
 	l.begin(send, pause, len(tt.kills) > 0)
