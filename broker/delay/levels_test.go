@@ -59,3 +59,29 @@ func TestDeliver(t *testing.T) {
 		}
 	}
 }
+
+// What cannot be delivered waits a little longer each time, up to a minute; a table without such levels gives the nearest.
+func TestLater(t *testing.T) {
+	const s, m = time.Second, time.Minute
+	usual := Levels{s, 5 * s, 10 * s, 30 * s, m, 2 * m, 120 * m}
+	for _, tt := range []struct {
+		table  Levels
+		waited time.Duration
+		want   int
+	}{
+		{usual, s, 3},
+		{usual, -1, 3},
+		{usual, 10 * s, 4},
+		{usual, 30 * s, 5},
+		{usual, m, 5},
+		{usual, 120 * m, 5},
+		{Levels{s, 2 * s}, s, 2},
+		{Levels{s}, s, 1},
+		{Levels{3 * m, 2 * m}, s, 2},
+		{nil, s, 0},
+	} {
+		if got, ok := tt.table.Later(tt.waited); got != tt.want || ok != (tt.want > 0) {
+			t.Errorf("%v after %v: %d, %v", tt.table, tt.waited, got, ok)
+		}
+	}
+}
