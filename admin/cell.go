@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -117,6 +118,18 @@ func (k *cellKind[T]) secret(x cell[T]) bool {
 	return was || is
 }
 
+// secretParts are the parts of cells that have a secret state, sorted.
+func (k *cellKind[T]) secretParts(cells []cell[T]) []string {
+	var out []string
+	for _, x := range cells {
+		if k.secret(x) {
+			out = append(out, x.part)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // textOf is text, without what is secret.
 func (k *cellKind[T]) textOf(part string, v *T) string {
 	v, _ = k.shown(part, v)
@@ -166,6 +179,8 @@ func (p *cellPlan[T]) Notes() []Note { return p.notes }
 
 // Missing are the servers that could not be planned for.
 func (p *cellPlan[T]) Missing() []TargetError { return p.missing }
+
+func (p *cellPlan[T]) secrets() []string { return p.k.secretParts(p.cells) }
 
 // Destroys reports whether something is taken away, or lost without having been read.
 func (p *cellPlan[T]) Destroys() bool {
@@ -280,6 +295,7 @@ func (p *cellPlan[T]) Apply(ctx context.Context, c *Client) (*Applied, error) {
 	}
 	out.Steps = p.steps(made)
 	undo := savedCells{Object: p.object, Title: p.title, Options: p.options, Place: p.place}
+	var hidden []cell[T]
 	for _, x := range made {
 		if p.k.action(x) == ActionNone {
 			continue
@@ -288,7 +304,8 @@ func (p *cellPlan[T]) Apply(ctx context.Context, c *Client) (*Applied, error) {
 			out.Final = p.k.final(x.was, x.is)
 		}
 		if p.k.secret(x) {
-			out.Final = fmt.Errorf("the value of %s is a secret, which is written down nowhere", x.part)
+			hidden = append(hidden, x)
+			continue
 		}
 		s, err := saveCell(cell[T]{at: x.at, part: x.part, was: x.is, is: x.was})
 		if err != nil {
@@ -296,8 +313,17 @@ func (p *cellPlan[T]) Apply(ctx context.Context, c *Client) (*Applied, error) {
 		}
 		undo.Cells = append(undo.Cells, s)
 	}
+	if len(hidden) > 0 {
+		undo.Secrets = p.k.secretParts(hidden)
+		out.Lasting = fmt.Errorf("the value of %s is a secret, which is written down nowhere", strings.Join(undo.Secrets, ", "))
+		if out.Final == nil && len(undo.Cells) == 0 {
+			out.Final = out.Lasting
+		}
+	}
 	if out.Final == nil {
 		out.Undo = undo
+	} else {
+		out.Lasting = nil
 	}
 	return out, nil
 }

@@ -19,6 +19,8 @@ type savedCells struct {
 	Cells    []savedCell     `json:"cells"`
 	Notes    []Note          `json:"notes,omitempty"`
 	Missing  []string        `json:"missing,omitempty"`
+	// Secrets are parts that are left out, since a state of theirs is a secret.
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 type savedCell struct {
@@ -70,11 +72,11 @@ func loadCell[T any](s savedCell) (cell[T], error) {
 	return x, nil
 }
 
-// Saved is the plan in the form that can be written down, without secrets: a plan that
-// has one is not to be saved. A state that has no JSON form is a fault of this program. Both
-// are missing from what is written, and Replan refuses it.
+// Saved is the plan in the form that can be written down, without secrets: their parts are
+// named, and Replan refuses such a plan. A state that has no JSON form is a fault of this
+// program: it is missing, and Replan refuses that too.
 func (p *cellPlan[T]) Saved() any {
-	s := savedCells{Object: p.object, Title: p.title, Place: p.place, Options: p.options, Clusters: p.clusters, Notes: p.notes, Missing: missingNames(p.missing)}
+	s := savedCells{Object: p.object, Title: p.title, Place: p.place, Options: p.options, Clusters: p.clusters, Notes: p.notes, Missing: missingNames(p.missing), Secrets: p.secrets()}
 	for _, x := range p.cells {
 		if p.k.secret(x) {
 			continue
@@ -93,6 +95,9 @@ func (k *cellKind[T]) replan(ctx context.Context, c *Client, saved []byte) (Plan
 	s, err := readSaved[savedCells](k.kind, saved)
 	if err != nil {
 		return nil, err
+	}
+	if len(s.Secrets) > 0 {
+		return nil, &SecretPlanError{s.Object, s.Secrets}
 	}
 	servers, missing, err := c.servers(ctx, s.Place)
 	if err != nil {
@@ -214,6 +219,9 @@ func (k *cellKind[T]) undo(ctx context.Context, c *Client, object string, undo [
 	}
 	if len(gone) > 0 {
 		return nil, &ChangedError{Kind: k.what, Object: object, Differences: gone}
+	}
+	if len(s.Secrets) > 0 {
+		p.notes = append(p.notes, Note{"stays", strings.Join(s.Secrets, ", ") + " as it is: a secret, whose value before was written down nowhere"})
 	}
 	p.addLost(ctx, c)
 	return []Plan{p}, nil

@@ -26,7 +26,8 @@ type Plan interface {
 	Missing() []TargetError
 	// Destroys reports whether something is lost that no undo brings back.
 	Destroys() bool
-	// Saved is the plan in the JSON form that Client.Replan takes.
+	// Saved is the plan in the JSON form that Client.Replan takes. That of a plan which
+	// has secrets (see Secrets) lacks them, and Replan refuses it.
 	Saved() any
 	// Apply does the plan and reads it back. A target that fails does not keep the
 	// others from being changed; it is in Applied.Errors, as is a state read back that
@@ -68,6 +69,8 @@ type Applied struct {
 	Errors []TargetError
 	// Undo is what Client.Undo takes to make the change undone, with a JSON form.
 	Undo any
+	// Lasting says what of the change Undo leaves as it is, and why; nil when nothing.
+	Lasting error
 	// Final is why the change cannot be undone, nil when it can.
 	Final error
 }
@@ -146,6 +149,26 @@ func (c *Client) Undo(ctx context.Context, kind, object string, undo []byte) ([]
 		return nil, &UnknownPlanError{kind}
 	}
 	return k.undo(ctx, c, object, undo)
+}
+
+// Secrets are the parts of a plan of which a state, the one found or the one wanted, is a
+// secret: written down nowhere, so that such a plan is not to be saved. Sorted.
+func Secrets(p Plan) []string {
+	if s, ok := p.(interface{ secrets() []string }); ok {
+		return s.secrets()
+	}
+	return nil
+}
+
+// SecretPlanError says that a saved plan lacks parts that are secrets.
+type SecretPlanError struct {
+	Object string
+	Parts  []string
+}
+
+// Error names the parts.
+func (e *SecretPlanError) Error() string {
+	return fmt.Sprintf("cannot do the saved plan for %s: it lacks %s, a secret, which is written down nowhere", e.Object, strings.Join(e.Parts, ", "))
 }
 
 // Idle reports whether a plan has nothing to do.

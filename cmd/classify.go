@@ -56,6 +56,11 @@ func classify(err error) *Failure {
 		f.Why, f.Try = "nothing was done, it might not be what was meant any more", "look, and plan anew"
 		return f
 	}
+	if _, ok := errors.AsType[*admin.SecretPlanError](err); ok {
+		f.Code = ExitUsage
+		f.Why, f.Try = "nothing was done, the rest alone is not what was planned", "the command that made the plan, without --plan-out"
+		return f
+	}
 	if _, ok := errors.AsType[*admin.OffsetError](err); ok {
 		f.Why, f.Try = "nothing was done", "mqx admin offset get -g GROUP"
 		return f

@@ -96,7 +96,7 @@ func writeExitCodes(w io.Writer) {
 --dry-run exits with 0, with --exit-code with 6 when something would change.
 A server that was told to stop (SIGTERM, SIGINT) and stopped in order exits with 0,
 and so does mqx consume -f after SIGTERM; Ctrl-C ends it with 130.
--o nagios (mqx store verify) is the one form with codes of its own: 0 OK, 1 WARNING,
+-o nagios (doctor, lag get, store verify, wait) is the one form with codes of its own: 0 OK, 1 WARNING,
 2 CRITICAL, 3 UNKNOWN, and one line that begins with that word.`)
 }
 

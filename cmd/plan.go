@@ -48,6 +48,9 @@ func (t *change) save(list []admin.Plan) error {
 		return err
 	}
 	p := list[0]
+	if parts := admin.Secrets(p); len(parts) > 0 {
+		return usagef("cannot use --plan-out with %s: a plan does not hold secrets", strings.Join(parts, ", ")).because("its value, the one it has or the one it gets, is one").try("--dry-run")
+	}
 	saved, err := json.Marshal(p.Saved())
 	if err != nil {
 		return fmt.Errorf("cannot write plan: %w", err)

@@ -51,7 +51,12 @@ func (t *change) remember(p admin.Plan, done *admin.Applied) {
 		a.warn("the change is not in the journal: %v", err)
 		return
 	}
-	if done.Final == nil {
+	switch {
+	case done.Final != nil:
+		a.note("cannot be undone: %v", done.Final)
+	case done.Lasting != nil:
+		a.note("undo: mqx admin undo %s (not all of it: %v)", e.ID, done.Lasting)
+	default:
 		a.note("undo: mqx admin undo %s", e.ID)
 	}
 }

@@ -21,7 +21,7 @@ func ParseAddrMap(entries []string) (AddrMap, error) {
 	m := AddrMap{}
 	for _, e := range entries {
 		from, to, ok := strings.Cut(e, "=")
-		if !ok {
+		if !ok || strings.Contains(to, "=") {
 			return nil, fmt.Errorf("cannot use mapping %q: it has the form ADDR=ADDR, as in 172.17.0.3:10911=127.0.0.1:20911", e)
 		}
 		from, to, err := parsePair(strings.TrimSpace(from), strings.TrimSpace(to))

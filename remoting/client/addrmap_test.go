@@ -28,7 +28,7 @@ func TestAddrMap(t *testing.T) {
 	if again, err := ParseAddrMap(m.Entries()); err != nil || !slices.Equal(again.Entries(), m.Entries()) {
 		t.Errorf("entries come back as %v, %v", again, err)
 	}
-	for _, bad := range [][]string{{"x"}, {"a:1=b"}, {"a=b:1"}, {"a:1=b:2", "a:1=b:3"}, {"a:1=b:1", "b:1=c:1"}, {"a:0=b:1"}, {"=b"}, {"a="}, {"a b=c"}} {
+	for _, bad := range [][]string{{"x"}, {"a:1=b"}, {"a=b:1"}, {"a:1=b:2", "a:1=b:3"}, {"a:1=b:1", "b:1=c:1"}, {"a:0=b:1"}, {"=b"}, {"a="}, {"a b=c"}, {"a=b=c"}} {
 		if m, err := ParseAddrMap(bad); err == nil {
 			t.Errorf("%v is taken as %v", bad, m)
 		}
