@@ -37,26 +37,13 @@ type simNode struct {
 	// What is durable of its role, beside the store.
 	master  bool
 	epoch   int64
-	epochs  []simEpoch // of the log, as far as it has one; Start ascends
-	pending int64      // the log is cut to there before it follows; -1: not
+	role    ha.RoleState // of which the epochs of the log are played
+	pending int64        // the log is cut to there before it follows; -1: not
 	wipe    bool
 
 	losses []simLoss // of what was not durable
 	cuts   []simLoss // by the operator
 	floor  int64     // what is before it is durable
-}
-
-// simEpoch is where the log of a master with an epoch began to be its own.
-type simEpoch struct{ epoch, start int64 }
-
-// lastEpoch is the one of the newest bytes of a log that ends at end.
-func lastEpoch(epochs []simEpoch, end int64) (last int64) {
-	for _, e := range epochs {
-		if e.start < end {
-			last = e.epoch
-		}
-	}
-	return last
 }
 
 // simLoss is an event at which a node's log lost what was behind a position.

@@ -245,7 +245,7 @@ func (w *simWorld) promote() {
 	up := 0
 	key := func(n *simNode) (epoch, end int64) {
 		end = n.run.store.LogEnd()
-		return lastEpoch(w.epochsOf(n), end), end
+		return w.lastEpoch(n, end), end
 	}
 	for _, n := range w.nodes {
 		if n.run == nil || n.run.follower == nil || n.run.off() {
@@ -277,6 +277,9 @@ func (w *simWorld) crown(n *simNode, candidates [simNodes]bool) {
 	n.end()
 	w.epoch++
 	n.master, n.epoch = true, w.epoch
+	if err := w.role(n, func(s *ha.RoleState) error { return s.Promote(w.epoch) }); err != nil {
+		w.t.Errorf("node %d cannot be promoted: %v", n.id, err)
+	}
 	w.setMaster(n.id)
 	if !n.start(0) {
 		return
@@ -287,20 +290,8 @@ func (w *simWorld) crown(n *simNode, candidates [simNodes]bool) {
 // takeOver is the start of a master: it must have what its group must not lose.
 func (w *simWorld) takeOver(n *simNode, candidates [simNodes]bool) {
 	end := n.run.began
-	if e := w.epochsOf(n); len(e) == 0 || e[len(e)-1].epoch < n.epoch {
-		w.setEpochs(n, append(cutEpochs(e, end), simEpoch{n.epoch, end}))
-	}
+	_ = w.role(n, func(s *ha.RoleState) error { s.BeginEpoch(end); return nil })
 	w.authority(n, candidates)
-}
-
-// cutEpochs leaves those out that a log which ends at end has nothing of.
-func cutEpochs(all []simEpoch, end int64) (kept []simEpoch) {
-	for _, e := range all {
-		if e.start < end {
-			kept = append(kept, e)
-		}
-	}
-	return kept
 }
 
 // change makes a slave the master in place of one that runs, as mqx admin ha promote does: nothing may be lost.
@@ -376,7 +367,11 @@ func (w *simWorld) resync(n *simNode) {
 	w.logger.Info("resync", "node", n.id, "to", at, "end", n.run.store.LogEnd(), "wipe", n.wipe)
 	n.cuts = append(n.cuts, simLoss{time.Now(), at})
 	n.end()
-	w.setEpochs(n, cutEpochs(w.epochsOf(n), at))
+	_ = w.role(n, func(s *ha.RoleState) error {
+		s.Pending = &ha.RolePending{To: at}
+		s.Cut()
+		return nil
+	})
 	w.begin(n, 0)
 }
 

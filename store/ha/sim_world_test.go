@@ -258,21 +258,22 @@ func (w *simWorld) follows(n *simNode, master int) error {
 	if w.mu.serving[master] == nil || w.mu.master != master {
 		return errSimOff
 	}
-	n.epochs = slices.Clone(w.nodes[master].epochs)
+	n.role.Followed(slices.Clone(w.nodes[master].role.Epochs))
 	return nil
 }
 
-// epochsOf are the epochs of a node's log.
-func (w *simWorld) epochsOf(n *simNode) []simEpoch {
+// lastEpoch is that of the newest bytes of a node's log.
+func (w *simWorld) lastEpoch(n *simNode, end int64) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(n.epochs)
+	return ha.LastEpoch(n.role.Epochs, end)
 }
 
-func (w *simWorld) setEpochs(n *simNode, e []simEpoch) {
+// role changes the role of a node.
+func (w *simWorld) role(n *simNode, change func(*ha.RoleState) error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n.epochs = e
+	return change(&n.role)
 }
 
 var simTopics = []string{"Orders", "Payments"}
@@ -486,7 +487,8 @@ func newSimWorld(t *testing.T, seed uint64, logger *slog.Logger) *simWorld {
 	for id := range simNodes {
 		w.nodes[id] = &simNode{w: w, id: id, disk: vfs.NewMem(), pending: -1}
 	}
-	w.nodes[0].master, w.nodes[0].epoch, w.nodes[0].epochs = true, 1, []simEpoch{{1, 0}}
+	w.nodes[0].master, w.nodes[0].epoch = true, 1
+	w.nodes[0].role = ha.RoleState{Epoch: 1, Epochs: []ha.RoleEpoch{{Epoch: 1, Start: 0}}}
 	w.epoch = 1
 	return w
 }
