@@ -214,7 +214,7 @@ func (w *roleWorld) serve() {
 }
 
 // change changes the role of a running broker, whose power may fail meanwhile. It reports whether it still runs.
-func (w *roleWorld) change(n *roleNode, f func(*RoleState) error) (err error, runs bool) {
+func (w *roleWorld) change(n *roleNode, f func(*RoleState) error) (runs bool) {
 	left, after := 0, (*vfs.Mem)(nil)
 	if w.r.IntN(4) == 0 {
 		left = 1 + w.r.IntN(12)
@@ -226,16 +226,16 @@ func (w *roleWorld) change(n *roleNode, f func(*RoleState) error) (err error, ru
 		}
 		return nil
 	})
-	err = n.file.Change(f)
+	err := n.file.Change(f)
 	n.disk.Inject(nil)
 	if after != nil {
 		w.end(n, after)
-		return err, false
+		return false
 	}
 	if err == nil {
 		n.floor = n.file.Epoch()
 	}
-	return err, true
+	return true
 }
 
 func (w *roleWorld) end(n *roleNode, left *vfs.Mem) {
@@ -262,12 +262,12 @@ func (w *roleWorld) start(n *roleNode) {
 	w.logf("broker %d starts: leads %v, epoch %d", n.id, n.leads(), st.Epoch)
 	n.fenced = st.Fenced != nil && n.leads()
 	if st.Pending != nil && !n.leads() { // the log is cut before anything is served
-		if _, runs := w.change(n, func(s *RoleState) error { s.Cut(); return nil }); !runs {
+		if runs := w.change(n, func(s *RoleState) error { s.Cut(); return nil }); !runs {
 			return
 		}
 	}
 	if own := n.file.Get(); n.leads() && own.BeginEpoch(1) {
-		if _, runs := w.change(n, func(s *RoleState) error { s.BeginEpoch(1); return nil }); !runs {
+		if runs := w.change(n, func(s *RoleState) error { s.BeginEpoch(1); return nil }); !runs {
 			return
 		}
 	}
@@ -294,7 +294,7 @@ func (w *roleWorld) look(n *roleNode) {
 	w.total.fenced++
 	w.logf("broker %d gives up: %+v", n.id, rival)
 	n.fenced = true
-	_, _ = w.change(n, func(s *RoleState) error { s.GiveUp(*rival); return nil })
+	w.change(n, func(s *RoleState) error { s.GiveUp(*rival); return nil })
 }
 
 // register tells the name servers; the higher epoch stays.
@@ -338,7 +338,7 @@ func (w *roleWorld) tick(n *roleNode) {
 			w.t.Errorf("broker %d, at epoch %d, follows a master of epoch %d", n.id, was, st.Epoch)
 		}
 		if news {
-			_, _ = w.change(n, func(s *RoleState) error { s.Epoch = max(s.Epoch, st.Epoch); return nil })
+			w.change(n, func(s *RoleState) error { s.Epoch = max(s.Epoch, st.Epoch); return nil })
 		}
 		return
 	}
@@ -378,7 +378,7 @@ func (w *roleWorld) promote(n *roleNode) {
 		w.total.promotions++
 	}
 	w.logf("broker %d is promoted with epoch %d", n.id, epoch)
-	_, runs := w.change(n, func(s *RoleState) error { s.Role = "MASTER"; return s.Promote(epoch) })
+	runs := w.change(n, func(s *RoleState) error { s.Role = "MASTER"; return s.Promote(epoch) })
 	if runs {
 		w.start(n)
 	}
@@ -389,7 +389,7 @@ func (w *roleWorld) promote(n *roleNode) {
 		old.fenced = old.file.Get().Fenced != nil
 		return
 	}
-	if _, runs := w.change(old, func(s *RoleState) error { s.Role = "SLAVE"; s.Demote(epoch, nil); return nil }); runs {
+	if runs := w.change(old, func(s *RoleState) error { s.Role = "SLAVE"; s.Demote(epoch, nil); return nil }); runs {
 		w.start(old)
 	}
 }
@@ -406,7 +406,7 @@ func (w *roleWorld) demote(n *roleNode) {
 		w.total.demotions++
 		w.logf("broker %d is demoted", n.id)
 		epoch := m.file.Epoch()
-		_, runs := w.change(n, func(s *RoleState) error {
+		runs := w.change(n, func(s *RoleState) error {
 			s.Role = "SLAVE"
 			s.Demote(epoch, &RolePending{To: 0})
 			return nil
