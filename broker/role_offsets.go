@@ -163,13 +163,18 @@ func (b *Broker) takeBackTable(ctx context.Context, slave string) error {
 
 // mergeBack takes over offsets of a slave: never backwards, and never beyond the end of a queue.
 func (b *Broker) mergeBack(slave string, told *remoting.ConsumerOffsets) {
+	b.mergeBackTo(slave, told, func(topic string) bool { return b.topics.Get(topic) != nil }, b.store.EndOffset)
+}
+
+// mergeBackTo does so where there is such a topic, up to the end of its queues.
+func (b *Broker) mergeBackTo(slave string, told *remoting.ConsumerOffsets, there func(topic string) bool, end func(topic string, queue int32) int64) {
 	for key, queues := range told.OffsetTable {
 		topic, group, ok := splitOffsetKey(key)
-		if !ok || b.topics.Get(topic) == nil {
+		if !ok || !there(topic) {
 			continue
 		}
 		for q, at := range queues {
-			at = min(at, b.store.EndOffset(topic, q))
+			at = min(at, end(topic, q))
 			if have, ok := b.offsets.Committed(topic, group, q); !ok || at > have {
 				b.offsets.Commit([]byte(topic), []byte(group), q, at)
 				b.log.Info("an offset that was committed to a slave meanwhile is taken over", "slave", slave, "topic", topic, "group", group, "queue", q, "was", have, "is", at)

@@ -192,6 +192,12 @@ func (t *tables) syncOffsets(ctx context.Context) error {
 	if err := fastjson.Unmarshal(body, &told); err != nil {
 		return err
 	}
+	t.mergeTable(told.OffsetTable, t.b.store.EndOffset)
+	return nil
+}
+
+// mergeTable takes over what the master has told of all offsets; end is where the queues of this slave end.
+func (t *tables) mergeTable(told map[string]map[int32]int64, end func(topic string, queue int32) int64) {
 	own := func(key string, queue int32) (int64, bool) {
 		topic, group, ok := splitOffsetKey(key)
 		if !ok {
@@ -200,10 +206,10 @@ func (t *tables) syncOffsets(ctx context.Context) error {
 		return t.b.offsets.Committed(topic, group, queue)
 	}
 	if t.offsets == nil {
-		t.lowerOffsets(told.OffsetTable)
+		t.lowerOffsets(told, end)
 	}
-	t.b.commits.settle(told.OffsetTable, own)
-	for key, queues := range mergeOffsets(t.offsets, told.OffsetTable, own) {
+	t.b.commits.settle(told, own)
+	for key, queues := range mergeOffsets(t.offsets, told, own) {
 		topic, group, ok := splitOffsetKey(key)
 		if !ok || len(topic)+len(group) > 2*message.MaxTopicLen {
 			continue
@@ -212,22 +218,21 @@ func (t *tables) syncOffsets(ctx context.Context) error {
 			t.b.offsets.Commit([]byte(topic), []byte(group), q, off)
 		}
 	}
-	if t.offsets = told.OffsetTable; t.offsets == nil {
+	if t.offsets = told; t.offsets == nil {
 		t.offsets = map[string]map[int32]int64{}
 	}
-	return nil
 }
 
 // lowerOffsets is for the first look at a master: the one before may have told of offsets of messages that are lost with it.
 // They are set back to the ends of the queues, but not below what this master tells: then this slave is only behind. What
 // consumers committed here is for a master that comes back; it is lost too where another one has taken its place.
-func (t *tables) lowerOffsets(told map[string]map[int32]int64) {
+func (t *tables) lowerOffsets(told map[string]map[int32]int64, end func(topic string, queue int32) int64) {
 	own := t.b.commits.copy()
 	t.b.offsets.lower(func(k offsetKey, queue int32) int64 {
 		if _, here := own[ownCommit{k, queue}]; here && !t.replaced {
 			return math.MaxInt64
 		}
-		return max(t.b.store.EndOffset(k.topic, queue), told[k.String()][queue])
+		return max(end(k.topic, queue), told[k.String()][queue])
 	})
 }
 
