@@ -305,7 +305,7 @@ func (b *Broker) open(ctx context.Context) error {
 	sc.BitMaps, sc.BatchTopic, sc.Replicas = bitMaps{b}, b.batchQueues(), &b.ha
 	sc.Follow, sc.Held = cfg.isSlave(), cfg.held()
 	b.ha.open(b)
-	sc.Gapless = cfg.gapless(b.ha.copied.Load())
+	sc.Gapless = cfg.gapless(b.ha.state.gapless())
 	b.limits = server.NewLimits(cfg.MaxConnections, cfg.MaxConnectionsPerIP)
 	queues, logs := openFiles(b.limits.Rest())
 	sc.MaxOpenFiles, sc.MaxOpenLogFiles = cmp.Or(sc.MaxOpenFiles, queues), cmp.Or(sc.MaxOpenLogFiles, logs)

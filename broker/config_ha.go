@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -131,11 +132,17 @@ func (c *Config) rules() ha.Rules {
 	return r
 }
 
-// gapless says that this broker is a master whose log has copies, which have what a gap in it lacks: messages wait for them, or
-// a slave has followed.
-func (c *Config) gapless(copied bool) bool {
-	r := c.rules()
-	return !c.isSlave() && (copied || r.Waits())
+// gapless is how far this broker is a master whose log may have copies, which have what a gap in it lacks: everywhere where
+// messages wait for them, else as far as slaves have followed.
+func (c *Config) gapless(copied int64) int64 {
+	rules := c.rules()
+	switch {
+	case c.isSlave():
+		return 0
+	case rules.Waits():
+		return math.MaxInt64
+	}
+	return copied
 }
 
 // held says that this broker is a master that shows consumers what has its copies only, after a restart too.

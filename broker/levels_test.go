@@ -379,10 +379,10 @@ func TestReplicationRules(t *testing.T) {
 		}
 		r := cfg.rules()
 		waits := tt.want.Level == ha.LevelSync || tt.want.Copies > 0
-		if got := cfg.gapless(false); got != waits {
+		if got := cfg.gapless(0) > 0; got != waits {
 			t.Errorf("%+v: %v has copies: %v", cfg.Replication, cfg.BrokerRole, got)
 		}
-		if cfg.BrokerRole = "SLAVE"; cfg.gapless(true) {
+		if cfg.BrokerRole = "SLAVE"; cfg.gapless(1) > 0 {
 			t.Errorf("%+v: a slave is gapless as a master", cfg.Replication)
 		}
 		if got := (ha.Rules{Level: r.Level, Copies: r.Copies, Least: r.Least, Auto: r.Auto, Hold: r.Hold}); got != tt.want {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"mqx/remoting"
@@ -22,8 +21,9 @@ type replication struct {
 	master *ha.Master
 	file   string // of what is remembered
 
-	saving sync.Mutex  // the file
-	copied atomic.Bool // the log has copies, or had: the file says so
+	saving    sync.Mutex       // the file, and what is below
+	state     replicationState // as it is in the file, or would be
+	following int              // slaves
 }
 
 // haRetry is the time to the next try to listen for slaves.
@@ -63,7 +63,7 @@ func (r *replication) follow(cfg *Config) {
 	if was.Rules.Level == rules.Level && was.Rules.Copies == rules.Copies {
 		return
 	}
-	if err := r.save(rules, r.master.Status().Intervals); err != nil {
+	if err := r.ruled(rules); err != nil {
 		r.b.log.Error("the new level of replication is in force; what it was acknowledged by is not remembered", "error", err)
 	}
 }

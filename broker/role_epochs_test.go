@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"math"
 	"testing"
 
 	"mqx/remoting"
@@ -32,22 +33,53 @@ func TestSlaveKeepsEpochs(t *testing.T) {
 	}
 }
 
-// The log of a master that a slave has followed has copies, whatever its level: a gap in it is not stepped over after that.
+// The log of a master that slaves have followed has copies, whatever its level, as far as it had come when the last one left: a gap
+// before that is not stepped over. What comes behind has none, so that a broker that was alone since keeps it.
 func TestFollowedLogIsGapless(t *testing.T) {
 	cfg := testConfig(t.TempDir())
 	m := start(t, cfg)
-	if m.ha.copied.Load() || cfg.gapless(false) {
+	copies := func() int64 {
+		m.ha.saving.Lock()
+		defer m.ha.saving.Unlock()
+		return cfg.gapless(m.ha.state.gapless())
+	}
+	if copies() != 0 {
 		t.Error("copies without a slave")
 	}
 	m.createTopic("T", 1)
 	m.send("T", 0, "", "x")
-	s := startSlave(t, m, 1, nil)
-	s.until("the slave has not got the log", func() bool { return s.store.LogEnd() == m.store.LogEnd() })
-	m.until("it is not noted", func() bool { return m.ha.copied.Load() })
-	s.stop()
+	one, two := startSlave(t, m, 1, nil), startSlave(t, m, 2, nil)
+	for _, s := range []*running{one, two} {
+		s.until("the slave has not got the log", func() bool { return s.store.LogEnd() == m.store.LogEnd() })
+	}
+	m.until("it is not noted", func() bool { return copies() == math.MaxInt64 })
+	// What is noted of copies keeps what was noted of degraded times, and the other way round.
+	list := []ha.Interval{{From: 1, To: 2}}
+	if err := m.ha.record(list); err != nil {
+		t.Fatal(err)
+	}
+	one.stop()
+	if copies() != math.MaxInt64 {
+		t.Error("one has left, one follows")
+	}
+	two.stop()
+	end := m.store.LogEnd()
+	m.until("that none follows is not noted", func() bool { return copies() == end })
+	m.send("T", 0, "", "y")
 	m.stop()
 	m = start(t, cfg)
-	if !m.ha.copied.Load() || !cfg.gapless(m.ha.copied.Load()) {
-		t.Error("forgotten with the restart")
+	if at := copies(); at != end || len(m.ha.state.Degraded) != 1 {
+		t.Errorf("copies to %d, want %d; degraded %v", at, end, m.ha.state.Degraded)
+	}
+	// One that died while a slave followed: all that it has may have a copy.
+	end = m.store.LogEnd()
+	m.stop()
+	m.ha.state.Copied = true
+	if err := m.ha.record(list); err != nil {
+		t.Fatal(err)
+	}
+	m = start(t, cfg)
+	if at := copies(); at != end {
+		t.Errorf("after a crash: copies to %d, want %d", at, end)
 	}
 }

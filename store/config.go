@@ -50,9 +50,9 @@ type Config struct {
 	Replicas Replicas
 	// Follow says that the log comes from a master by AppendRaw: the store takes no messages of its own.
 	Follow bool
-	// Gapless says that the log of a master has copies. A start after a crash that finds a gap in what was not durable ends
+	// Gapless is how far the log of a master may have copies, 0 where it has none. A start after a crash that finds a gap in what was not durable ends
 	// the log there, as with Follow, so that the copies are seen to have more; else it steps over the gap and keeps what follows.
-	Gapless bool
+	Gapless int64
 	// Held says that the gate is closed when the store opens (Gate): what had not been shown when the store stopped is not, until
 	// Confirm or Ungate shows it.
 	Held bool

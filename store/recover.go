@@ -263,7 +263,7 @@ func (r *recovery) walk(from int64, pass *recoveryPass) (commitlog.WalkEnd, erro
 	count := int64(0)
 	report := func(f commitlog.Finding) error {
 		r.skips++
-		if (s.cfg.Follow || s.cfg.Gapless) && r.dirty && f.From >= r.ckpt.LogicsPhysOffset {
+		if (s.cfg.Follow || f.From < s.cfg.Gapless) && r.dirty && f.From >= r.ckpt.LogicsPhysOffset {
 			// What was not durable lacks a part. Another broker of the group has all of it, and a copy with a gap is none.
 			r.cut = &f
 			return commitlog.ErrStop

@@ -52,8 +52,8 @@ type MasterConfig struct {
 	Record   func([]Interval) error
 	// Async, if set, says that nobody waits for a slave.
 	Async func(Peer) bool
-	// Copied, if set, is told of each slave that begins to follow.
-	Copied func()
+	// Copied, if set, is told of each slave that begins to follow, before it is sent anything, and of each that has left.
+	Copied func(follows bool)
 	// MaxConns bounds the connections of slaves (64).
 	MaxConns int
 }
@@ -275,7 +275,8 @@ func (m *Master) serve(ctx context.Context, id int64, c *slaveConn) {
 	c.next.Store(start)
 	m.event(func(g *Group, now time.Time) { g.Join(id, who, report, now) })
 	if m.cfg.Copied != nil {
-		m.cfg.Copied()
+		m.cfg.Copied(true)
+		defer m.cfg.Copied(false)
 	}
 
 	ctx, cancel := context.WithCancelCause(ctx)

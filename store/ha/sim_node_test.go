@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"syscall"
@@ -165,7 +166,7 @@ func (n *simNode) config() store.Config {
 	cfg.DiskMaxUsedRatio = 95
 	cfg.Logger = n.logger()
 	cfg.PhysicalMemoryBytes = 1 << 30
-	cfg.Follow, cfg.Gapless, cfg.Held = !n.master, true, n.master && n.w.rules.Hold && n.w.rules.Waits()
+	cfg.Follow, cfg.Gapless, cfg.Held = !n.master, math.MaxInt64, n.master && n.w.rules.Hold && n.w.rules.Waits()
 	return cfg
 }
 
