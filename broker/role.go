@@ -73,7 +73,7 @@ func (b *Broker) cutLog() error {
 			return err
 		}
 	}
-	b.offsets.cut(b.store.EndOffset)
+	b.offsets.cut(b.store.MaxOffset)
 	if err := b.offsets.Save(); err != nil {
 		return err
 	}
