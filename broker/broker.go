@@ -170,18 +170,9 @@ func New(cfg Config) (*Broker, error) {
 	b.brokerGets = b.stats.Counter(stats.BrokerGetNums, cfg.BrokerClusterName)
 	b.getMu.counters = map[offsetKey]getCounters{}
 
-	b.topics = newTopicTable(cfg.systemTopicRules(), b.fsys, b.configFile("topics.json"), b.now, b.stats, b.log)
-	b.statics, b.elsewhere = newStaticTable(b.fsys, b.configFile(staticTopicsFile), func() string { return b.cfg().BrokerName }, b.now, b.log), newElsewhere(b)
-	b.groups = newGroupTable(b.groupRules, b.fsys, b.configFile("subscriptionGroup.json"), b.now, b.log)
-	b.offsets = newOffsetTable(b.fsys, b.configFile("consumerOffset.json"), b.now, cfg.OffsetVersionStep, b.log)
-	if cfg.Store.EnableLMQ && cfg.Store.EnableMultiDispatch {
-		b.topics.light, b.groups.light, b.offsets.light = true, true, b.configFile("lmqConsumerOffset.json")
-	}
-	bloom, err := cfg.bloom()
-	if err != nil {
+	if err := b.newTables(&cfg); err != nil {
 		return nil, err
 	}
-	b.filters = newFilterTable(b.fsys, b.configFile("consumerFilter.json"), bloom, func() time.Duration { return b.cfg().FilterDataKept }, b.now, b.log)
 	b.producers, b.consumers = newProducerTable(), newConsumerTable()
 	b.locks = newQueueLocks(b.now)
 	b.hold = newHold(time.Now, cfg.MaxParkedPulls)
@@ -194,13 +185,35 @@ func New(cfg Config) (*Broker, error) {
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
 	})
 	b.peers, b.forwards = newPeers(b), newForwarder(func() map[string]bool { return b.registrar.Servers() }, b.askAt, b.log)
+	b.tellPeers()
+	b.transactions, b.timers = newTransactions(b), newTimerService(b)
+	return b, nil
+}
+
+// newTables makes the tables that are files in the store's config directory.
+func (b *Broker) newTables(cfg *Config) error {
+	b.topics = newTopicTable(cfg.systemTopicRules(), b.fsys, b.configFile("topics.json"), b.now, b.stats, b.log)
+	b.statics, b.elsewhere = newStaticTable(b.fsys, b.configFile(staticTopicsFile), func() string { return b.cfg().BrokerName }, b.now, b.log), newElsewhere(b)
+	b.groups = newGroupTable(b.groupRules, b.fsys, b.configFile("subscriptionGroup.json"), b.now, b.log)
+	b.offsets = newOffsetTable(b.fsys, b.configFile("consumerOffset.json"), b.now, cfg.OffsetVersionStep, b.log)
+	if cfg.Store.EnableLMQ && cfg.Store.EnableMultiDispatch {
+		b.topics.light, b.groups.light, b.offsets.light = true, true, b.configFile("lmqConsumerOffset.json")
+	}
+	bloom, err := cfg.bloom()
+	if err != nil {
+		return err
+	}
+	b.filters = newFilterTable(b.fsys, b.configFile("consumerFilter.json"), bloom, func() time.Duration { return b.cfg().FilterDataKept }, b.now, b.log)
+	return nil
+}
+
+// tellPeers has the slaves told of what changes in the tables.
+func (b *Broker) tellPeers() {
 	b.topics.saver.asked = func() { b.peers.changed(partTopics) }
 	b.groups.saver.asked = func() { b.peers.changed(partGroups) }
 	b.modes.saver.asked = func() { b.peers.changed(partModes) }
 	b.delays.progress.moved = func() { b.peers.changed(partDelays) }
 	b.offsets.peers = b.peers
-	b.transactions, b.timers = newTransactions(b), newTimerService(b)
-	return b, nil
 }
 
 // systemTopicRules are the rules the configuration gives.

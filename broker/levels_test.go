@@ -221,8 +221,14 @@ func TestHelloUnclear(t *testing.T) {
 	for _, tt := range []struct {
 		name, master  string
 		want, refused bool
-	}{{"written", m.addr, false, false}, {"cut off", ln.Addr().String(), true, false}, {"as Apache's", serve(server.NewMux()), false, false}, {"a slave", s.addr, false, true},
-		{"Apache's with ACL", answers(remoting.RespSystemError), false, false}, {"Apache's with ACL and a user", answers(remoting.RespNoPermission), false, false}} {
+	}{
+		{"written", m.addr, false, false},
+		{"cut off", ln.Addr().String(), true, false},
+		{"as Apache's", serve(server.NewMux()), false, false},
+		{"a slave", s.addr, false, true},
+		{"Apache's with ACL", answers(remoting.RespSystemError), false, false},
+		{"Apache's with ACL and a user", answers(remoting.RespNoPermission), false, false},
+	} {
 		s.slave.learn(m.at().haAddr, tt.master)
 		if got, err := s.slave.hello(t.Context(), "127.0.0.1:1"); got != tt.want || (err != nil) != tt.refused {
 			t.Errorf("%s: wants what is durable: %v, %v", tt.name, got, err)
