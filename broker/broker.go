@@ -78,6 +78,7 @@ type Broker struct {
 	delayLevels  delay.Levels
 	delays       *delayService
 	ha           replication
+	lookEvery    time.Duration // of a slave at the tables of its master
 	peers        *peers
 	forwards     *forwarder
 	slave        *slave // nil: a master
@@ -184,9 +185,10 @@ func New(cfg Config) (*Broker, error) {
 	b.delays = newDelayService(b, delayConfig{
 		levels: b.delayLevels, fsys: b.fsys, file: b.configFile("delayOffset.json"), every: cfg.FlushDelayOffset, step: cfg.DelayVersionStep,
 	})
+	b.lookEvery = syncEvery
 	b.peers, b.forwards = newPeers(b), newForwarder(func() map[string]bool { return b.registrar.Servers() }, b.askAt, b.log)
-	b.tellPeers()
 	b.transactions, b.timers = newTransactions(b), newTimerService(b)
+	b.tellPeers()
 	return b, nil
 }
 
@@ -214,6 +216,7 @@ func (b *Broker) tellPeers() {
 	b.modes.saver.asked = func() { b.peers.changed(partModes) }
 	b.delays.progress.moved = func() { b.peers.changed(partDelays) }
 	b.offsets.peers = b.peers
+	b.timers.moved = func() { b.peers.changed(partTimer) }
 }
 
 // systemTopicRules are the rules the configuration gives.

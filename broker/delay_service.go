@@ -35,6 +35,7 @@ const (
 type delayService struct {
 	st        *store.Store
 	put       func([]*store.Put)
+	settle    func(ctx context.Context, put func([]*store.Put), ps []*store.Put)
 	delivered func(topic []byte, queue int32, size int32)
 	now       func() time.Time
 	began     time.Time
@@ -78,7 +79,7 @@ type delayConfig struct {
 
 func newDelayService(b *Broker, c delayConfig) *delayService {
 	s := &delayService{
-		put: b.putOrForward, delivered: b.countDelivered, now: b.now, began: time.Now(),
+		put: b.putOrForward, settle: b.putSettled, delivered: b.countDelivered, now: b.now, began: time.Now(),
 		quiet: b.quiet, log: b.log, wake: make(chan struct{}, 1), delays: c.levels,
 	}
 	s.progress = delayProgress{
@@ -234,7 +235,7 @@ func (s *delayService) round(ctx context.Context) (wait time.Duration, pending b
 		if l.asleep.Load() {
 			continue
 		}
-		w, waits := s.step(l)
+		w, waits := s.step(ctx, l)
 		if waits && (!pending || w < wait) {
 			wait, pending = w, true
 		}
@@ -248,21 +249,21 @@ func (s *delayService) moment() delay.Moment {
 
 // step delivers what is due of one level, up to a batch, and tells when to look
 // at it again.
-func (s *delayService) step(l *delayLevel) (wait time.Duration, waits bool) {
+func (s *delayService) step(ctx context.Context, l *delayLevel) (wait time.Duration, waits bool) {
 	if s.correct(l) {
 		l.publish()
 		s.progress.changed(1)
 		signal(s.progress.soon)
 	}
 	if again := l.q.Retries(time.Since(s.began)); len(again) > 0 {
-		s.deliver(l, again)
+		s.deliver(ctx, l, again)
 		s.moved(l)
 	}
 	retryIn, retrying := l.q.RetryIn(time.Since(s.began))
 	if !l.q.MayAdvance() {
 		return retryIn, true
 	}
-	wait, waits = s.advance(l)
+	wait, waits = s.advance(ctx, l)
 	if retrying && (!waits || retryIn < wait) {
 		wait, waits = retryIn, true
 	}
@@ -270,7 +271,7 @@ func (s *delayService) step(l *delayLevel) (wait time.Duration, waits bool) {
 }
 
 // advance delivers messages from the position on.
-func (s *delayService) advance(l *delayLevel) (wait time.Duration, waits bool) {
+func (s *delayService) advance(ctx context.Context, l *delayLevel) (wait time.Duration, waits bool) {
 	high := s.st.MaxOffset(message.TopicSchedule, l.queue)
 	if l.q.Next() >= high {
 		return s.sleep(l)
@@ -289,7 +290,7 @@ func (s *delayService) advance(l *delayLevel) (wait time.Duration, waits bool) {
 	n, wait := l.q.Due(l.ahead, high, now)
 	n = bounded(l.ahead[:n])
 	if n > 0 {
-		s.deliver(l, l.ahead[:n])
+		s.deliver(ctx, l, l.ahead[:n])
 	}
 	switch {
 	case len(l.ahead) == 0: // the files of all that is left are missing
@@ -365,14 +366,14 @@ func (s *delayService) deliverTime(l *delayLevel, u store.Unit) int64 {
 
 // deliver stores the messages of the units and sorts out what failed: what
 // never will be delivered is given up with an error in the log, the rest is
-// tried again, alone.
-func (s *delayService) deliver(l *delayLevel, units []delay.Unit) {
+// tried again, alone. The progress goes over them once they have their copies.
+func (s *delayService) deliver(ctx context.Context, l *delayLevel, units []delay.Unit) {
 	s.prepare(l, units)
 	if len(s.batch) == 0 {
 		return
 	}
-	s.putAll(s.batch)
-	s.putOff(l)
+	s.settle(ctx, s.put, s.batch)
+	s.putOff(ctx, l)
 	for i, p := range s.batch {
 		u := s.units[i]
 		off := bytes.Equal(p.Record.Topic, scheduleTopic)
@@ -392,21 +393,9 @@ func (s *delayService) deliver(l *delayLevel, units []delay.Unit) {
 	}
 }
 
-// putAll stores messages and waits for that.
-func (s *delayService) putAll(ps []*store.Put) {
-	var done sync.WaitGroup
-	done.Add(len(ps))
-	finish := func(*store.Put) { done.Done() }
-	for _, p := range ps {
-		p.Done = finish
-	}
-	s.put(ps)
-	done.Wait()
-}
-
 // putOff lets those of the batch wait once more, in a later level, that another broker has the queues of and does not take:
 // nothing else has to wait for them, and for how long they do is not known.
-func (s *delayService) putOff(l *delayLevel) {
+func (s *delayService) putOff(ctx context.Context, l *delayLevel) {
 	level, ok := s.delays.Later(l.delay)
 	if !ok {
 		return
@@ -421,7 +410,7 @@ func (s *delayService) putOff(l *delayLevel) {
 		off = append(off, p)
 	}
 	if len(off) > 0 {
-		s.putAll(off)
+		s.settle(ctx, s.put, off)
 	}
 }
 

@@ -37,6 +37,7 @@ const (
 	partOffsets = "offsets"
 	partDelays  = "delays"
 	partModes   = "modes"
+	partTimer   = "timer checkpoint"
 )
 
 // peers are the slaves of mqx that this master tells what has changed in its tables, within tenths of a second. Safe to

@@ -53,7 +53,7 @@ func (b *Broker) handleAcks(rs []*server.Request) {
 
 // done answers when the last record of a request is in the log.
 func (c *ackCall) done(p *store.Put) {
-	if !p.Status.Stored() {
+	if p.Status != store.PutOK {
 		c.s.failed(p)
 		c.failure.Store(refuse(remoting.RespSystemError, "the ack could not be written: %s%s", p.Status, cause(p.Err)))
 	}

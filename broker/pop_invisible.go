@@ -107,7 +107,7 @@ func (c *invisibleCall) write() {
 // store's flusher, which must not append: the ack is left to ackOldTimes.
 func (c *invisibleCall) written(put *store.Put) {
 	s, h := c.s, &c.h
-	if !put.Status.Stored() {
+	if put.Status != store.PutOK {
 		s.failed(put)
 		newReply(remoting.RespSystemError, fmt.Sprintf("the new checkpoint could not be written: %s%s", put.Status, cause(put.Err))).to(c.r)
 		return

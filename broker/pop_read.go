@@ -275,7 +275,7 @@ func (rd *popRead) settle() bool {
 		return true
 	}
 	s := rd.call.s
-	ok := rd.put.Status.Stored()
+	ok := rd.put.Status == store.PutOK
 	if ok {
 		s.done(rd.q.key, rd.next)
 	} else {

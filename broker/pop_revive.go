@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"strconv"
@@ -301,8 +300,7 @@ func (s *popService) revivePut(r revival) (*store.Put, error) {
 		m.Properties = message.SetProperty(m.Properties, message.PropFirstPopTime, strconv.FormatInt(r.ck.PopTime, 10))
 	}
 	m.Properties = message.SetProperty(m.Properties, message.PropOriginGroup, r.ck.Group)
-	wait, _ := message.Property(m.Properties, message.PropWait)
-	return &store.Put{Record: m, Whole: m.SysFlag&message.FlagInnerBatch != 0, WaitFlush: !bytes.Equal(wait, valFalse), User: r}, nil
+	return &store.Put{Record: m, Whole: m.SysFlag&message.FlagInnerBatch != 0, WaitFlush: true, User: r}, nil
 }
 
 // clockBehind notes that a message was popped that the log says is of the future: the clock was set back, and until it has
@@ -372,10 +370,10 @@ func (s *popService) retryQueue(tp *topic, of int32) int32 {
 // returns false when ctx ended before all was in the log.
 func (q *reviveQueue) write(ctx context.Context, batch []*store.Put, failed []revival) bool {
 	s := q.s
-	s.putAll(batch)
+	s.putAll(ctx, batch)
 	for _, p := range batch {
 		r := p.User.(revival)
-		if !p.Status.Stored() {
+		if p.Status != store.PutOK {
 			failed = append(failed, r)
 			continue
 		}
@@ -403,7 +401,7 @@ func (q *reviveQueue) rewrite(ctx context.Context, r revival) bool {
 	for {
 		put, e := s.checkpointPut(ck, q.id, nil)
 		if e == nil {
-			if s.putAll([]*store.Put{put}); put.Status.Stored() {
+			if s.putAll(ctx, []*store.Put{put}); put.Status == store.PutOK {
 				s.revived.rewritten.Add(1)
 				return true
 			}

@@ -180,15 +180,19 @@ func (s *popService) Finish() error {
 	s.mu.Lock()
 	s.mu.buffer.Close()
 	s.mu.Unlock()
+	stopped, cancel := context.WithCancel(context.Background())
+	cancel() // nothing waits longer than puts do
 	for tries := 0; tries < finishTries && s.left() > 0; tries++ {
 		before := s.left()
-		s.flush(s.b.now().UnixMilli())
+		s.flush(stopped, s.b.now().UnixMilli())
 		if s.left() < before {
 			tries = 0
 		}
 	}
 	if n := s.left(); n > 0 && s.b.fence.why() != "" {
 		s.b.log.Warn("checkpoints could not be written, since this broker takes no messages: what was popped is popped again", "checkpoints", n)
+	} else if n > 0 && s.b.ha.Waits() {
+		s.b.log.Warn("checkpoints do not have their copies: what was popped is popped again", "checkpoints", n)
 	} else if n > 0 {
 		return errors.Join(s.Save(), fmt.Errorf("%d checkpoints could not be written: their messages are popped again", n))
 	}
@@ -404,7 +408,7 @@ func (s *popService) runBuffer(ctx context.Context) {
 			return
 		case <-s.flushSoon:
 		case <-timer.C:
-			s.flush(s.b.now().UnixMilli())
+			s.flush(ctx, s.b.now().UnixMilli())
 		}
 	}
 }
@@ -421,7 +425,7 @@ const (
 
 // flush writes checkpoints that are due, with their acks behind them. It waits
 // for the store.
-func (s *popService) flush(now int64) {
+func (s *popService) flush(ctx context.Context, now int64) {
 	s.mu.Lock()
 	points := s.mu.buffer.Due(now, bufferBatch)
 	s.mu.Unlock()
@@ -436,10 +440,10 @@ func (s *popService) flush(now int64) {
 			}
 		}
 	}
-	s.putAll(puts)
+	s.putAll(ctx, puts)
 	s.mu.Lock()
 	for _, put := range puts {
-		if put.Status.Stored() {
+		if put.Status == store.PutOK {
 			s.mu.buffer.CheckpointStored(put.User.(*pop.Point))
 		}
 	}
@@ -459,11 +463,11 @@ func (s *popService) flush(now int64) {
 		}
 	}
 	s.mu.Unlock()
-	s.putAll(puts)
+	s.putAll(ctx, puts)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, put := range puts {
-		if put.Status.Stored() {
+		if put.Status == store.PutOK {
 			of := put.User.(ackOf)
 			s.mu.buffer.AckStored(of.point, of.ack)
 		}
@@ -474,26 +478,27 @@ func (s *popService) flush(now int64) {
 	s.commit()
 }
 
-// putAll stores the puts and waits until all are done.
-func (s *popService) putAll(puts []*store.Put) {
+// putAll stores the puts and waits until all are done and have their copies, or ctx ends.
+func (s *popService) putAll(ctx context.Context, puts []*store.Put) {
 	if len(puts) == 0 {
 		return
 	}
 	var wg sync.WaitGroup
 	wg.Add(len(puts))
 	for _, p := range puts {
-		p.Done = func(p *store.Put) {
-			s.failed(p)
-			wg.Done()
-		}
+		p.Done = func(*store.Put) { wg.Done() }
 	}
 	s.b.putOwnBatch(puts)
 	wg.Wait()
+	s.b.copied(ctx, puts)
+	for _, p := range puts {
+		s.failed(p)
+	}
 }
 
 // failed logs a record of pop consumption that could not be written.
 func (s *popService) failed(p *store.Put) {
-	if !p.Status.Stored() {
+	if p.Status != store.PutOK {
 		s.b.quiet.Warn("a record of pop consumption could not be written", "topic", string(p.Record.Topic), "status", p.Status.String(), "error", p.Err)
 	}
 }

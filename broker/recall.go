@@ -76,7 +76,7 @@ func (b *Broker) handleRecall(r *server.Request) {
 
 // recalled answers a recall when its message is stored.
 func (b *Broker) recalled(r *server.Request, put *store.Put, key string) {
-	if !put.Status.Stored() {
+	if put.Status != store.PutOK {
 		p := newReply(remoting.RespSystemError, "recall failed, execute error"+cause(put.Err))
 		p.str(keyRegion, b.own().region)
 		p.to(r)

@@ -20,6 +20,7 @@ type slave struct {
 	b        *Broker
 	follower *ha.Follower
 	tables   tables
+	every    time.Duration // between two looks at the master's tables
 	failed   bool          // the last look at the master's tables; owned by run
 	learned  chan struct{} // there is a master that was not known
 	told     chan told     // what the master has told of its tables
@@ -34,7 +35,7 @@ type slave struct {
 // newSlave makes the slave of a store. It starts nothing.
 func newSlave(b *Broker, st *store.Store) *slave {
 	cfg := b.cfg()
-	s := &slave{b: b, tables: tables{b: b}, learned: make(chan struct{}, 1), told: make(chan told, 16)}
+	s := &slave{b: b, tables: tables{b: b}, every: b.lookEvery, learned: make(chan struct{}, 1), told: make(chan told, 16)}
 	s.follower = ha.NewFollower(ha.FollowerConfig{
 		Log: st, Logger: b.log, Master: s.haAddr, Blank: s.blank, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
 		Parted: store.IsForeign, Range: s.masterRange, Hello: s.hello, Followed: s.followed,
@@ -95,7 +96,7 @@ func (s *slave) masterAddr() string {
 func (s *slave) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.follower.Run(ctx) })
-	t := time.NewTicker(syncEvery)
+	t := time.NewTicker(s.every)
 	defer t.Stop()
 	s.sync(ctx)
 	for {

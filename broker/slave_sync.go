@@ -47,7 +47,7 @@ func (t *tables) sync(ctx context.Context, master string) error {
 	}
 	var errs []error
 	parts := t.parts()
-	for _, name := range []string{partTopics, partGroups, partOffsets, partDelays, partModes, "timer checkpoint"} {
+	for _, name := range []string{partTopics, partGroups, partOffsets, partDelays, partModes, partTimer} {
 		if err := parts[name](ctx); err != nil {
 			errs = append(errs, fmt.Errorf("cannot take over the %s of %s: %w", name, master, err))
 		}
@@ -67,7 +67,7 @@ func (t *tables) parts() map[string]func(context.Context) error {
 		partModes: func(ctx context.Context) error {
 			return t.syncFile(ctx, remoting.ReqGetAllMessageRequestMode, "messageRequestMode.json")
 		},
-		"timer checkpoint": t.syncTimer,
+		partTimer: t.syncTimer,
 	}
 }
 

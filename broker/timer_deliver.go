@@ -159,12 +159,12 @@ func (s *timerService) readEntries(chunk []store.TimerEntry, cancelled map[strin
 func (s *timerService) store(ctx context.Context, direct bool) bool {
 	for try := 1; len(s.from) > 0; try++ {
 		s.build()
-		s.putAll()
+		s.settle(ctx, s.put, s.batch)
 		s.sortOut(direct)
 		if len(s.from) == 0 {
 			break
 		}
-		if ok, _ := s.st.Writeable(); ok && try >= timerTries {
+		if ok, _ := s.st.Writeable(); ok && try >= timerTries && s.admit() == nil {
 			s.putOffRest(direct)
 		}
 		if len(s.from) == 0 {
@@ -191,17 +191,6 @@ func (s *timerService) build() {
 		p.Record, s.props = f.waiting.Deliver(f.rec, f.entry.Rolls(), f.enqueue, now, !f.bare, s.props)
 		s.batch = append(s.batch, p)
 	}
-}
-
-func (s *timerService) putAll() {
-	var done sync.WaitGroup
-	done.Add(len(s.batch))
-	finish := func(*store.Put) { done.Done() }
-	for _, p := range s.batch {
-		p.Done = finish
-	}
-	s.put(s.batch)
-	done.Wait()
 }
 
 // sortOut leaves in s.from what has to be tried again.

@@ -34,6 +34,8 @@ type timerService struct {
 	st        *store.Store
 	t         *store.Timer
 	put       func([]*store.Put)
+	settle    func(ctx context.Context, put func([]*store.Put), ps []*store.Put)
+	admit     func() error // why nothing may be stored for want of slaves
 	delivered func(topic []byte, size int32)
 	name      func(topic []byte) string
 	topicOf   func(hash int32) (string, bool)
@@ -59,6 +61,7 @@ type timerService struct {
 	slotMs     int64 // of the slot being delivered
 	need       int64 // end of the newest copy in the log
 	rates      timerRates
+	moved      func() // told of each saved progress: what slaves are answered
 }
 
 // timerSource is what a put is made of.
@@ -72,7 +75,7 @@ type timerSource struct {
 
 func newTimerService(b *Broker) *timerService {
 	return &timerService{
-		put: b.putOrForward, delivered: b.countPut, name: b.topicName, topicOf: b.topicOfHash, now: b.now,
+		put: b.putOrForward, settle: b.putSettled, admit: b.ha.Admit, delivered: b.countPut, name: b.topicName, topicOf: b.topicOfHash, now: b.now,
 		conf: func() *Timers { return &b.cfg().Timers }, quiet: b.quiet, log: b.log,
 		wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
 	}
@@ -173,6 +176,8 @@ func (s *timerService) flushUntil(ctx context.Context) {
 		if err := s.t.Flush(s.nowMs(), false, s.flushLog); err != nil {
 			s.quiet.Warn("the progress of timer messages cannot be saved; it is tried again", "error", err)
 			signal(s.dirty)
+		} else {
+			s.moved()
 		}
 		if time.Since(expired) >= timerExpireGap {
 			expired = time.Now()

@@ -128,7 +128,7 @@ func (b *Broker) beginEnd(r *server.Request, rec message.View, half transaction.
 		return nil
 	}
 	it := &endItem{b: b, req: r, half: half, at: now}
-	it.put = store.Put{Record: transaction.CommitRecord(rec, &half), Done: it.done}
+	it.put = store.Put{Record: transaction.CommitRecord(rec, &half), WaitFlush: true, Done: it.done}
 	it.put.Record.StoreHost = rec.StoreHost()
 	if e := b.divert(&it.put.Record, now); e != nil {
 		it.abort()
@@ -145,7 +145,8 @@ func (it *endItem) abort() {
 	t.mu.Unlock()
 }
 
-// done answers a commit when its message is stored.
+// done answers a commit when its message is stored. One that is in the log without its copies has ended as well, since its op
+// message lies behind it in the log: who has that has both. The answer says so, and the offsets of the transactions wait.
 func (it *endItem) done(put *store.Put) {
 	b := it.b
 	if !put.Status.Stored() {
@@ -165,7 +166,12 @@ func (it *endItem) done(put *store.Put) {
 	t.counts.commits.Add(1)
 	b.stats.Counter(stats.CommitNums, string(it.half.RealTopic)).Add(1)
 	b.countPut(put.Record.Topic, put.Size)
-	it.req.Reply(remoting.RespSuccess, "")
+	if put.Status == store.PutOK {
+		it.req.Reply(remoting.RespSuccess, "")
+		return
+	}
+	code, text := commitOutcome(b, put)
+	it.req.Reply(code, text)
 }
 
 // commitOutcome says why a committed message could not be stored, with Apache's

@@ -292,7 +292,7 @@ func (t *transactions) takeOps(all bool) (puts []*store.Put, more bool) {
 
 // advance moves the offsets of the two queues over what is done with. They are
 // committed once everything that they build upon is durable: a copy of a half
-// message must not be lost with its original passed over.
+// message must not be lost with its original passed over. The same holds for its copies at slaves, which are told of the offsets.
 func (t *transactions) advance() {
 	first := t.b.store.MinOffset(message.TopicHalf, halfQueue)
 	t.mu.Lock()
@@ -304,6 +304,9 @@ func (t *transactions) advance() {
 	}
 	if err := t.b.store.Flush(); err != nil {
 		t.b.quiet.Warn("the progress of the transaction checks is not saved: the log cannot be flushed", "error", err)
+		return
+	}
+	if !t.b.copiedInTime(t.b.store.LogEnd()) {
 		return
 	}
 	if n.half != t.committed.half {

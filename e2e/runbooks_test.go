@@ -98,6 +98,7 @@ func TestRunbooks(t *testing.T) {
 		{"disk-nearly-full", diskNearlyFullRunbook},
 		{"rolling-restart", rollingRestartRunbook},
 		{"after-power-cut", afterPowerCutRunbook},
+		{"master-gone", masterGoneRunbook},
 		{"migrate-and-retire", migrateAndRetireRunbook},
 	}
 	scripts, err := filepath.Glob(filepath.Join("..", "docs", "runbooks", "*.sh"))
@@ -235,6 +236,30 @@ func afterPowerCutRunbook(t *testing.T, r *runbookTest) {
 	out := r.command(t, 0, nil, mqxBinary, "consume", runbookTopic, "--count", "5", "--timeout", "30s", "-o", "ndjson")
 	has(t, out, "secret body 0")
 	r.run(t, 7, nil, "after-power-cut.sh", filepath.Join(r.dir, "no-such-store"))
+}
+
+// A group of its own loses its master; what was sent is read from the slave that takes its place, and the old one is fenced.
+func masterGoneRunbook(t *testing.T, r *runbookTest) {
+	if reference() {
+		t.Skip("brokers of Apache are not promoted")
+	}
+	const group, topic = "broker-gone", "RUNBOOK_GONE"
+	master := brokerSpec{name: group, port: freePort(t), namesrv: r.namesrv, store: filepath.Join(testDir(t, "runbooks-gone"), "store"), extra: []string{"brokerRole=SYNC_MASTER", "inSyncReplicas=2"}}
+	slave := brokerSpec{name: group, port: freePort(t), namesrv: r.namesrv, store: filepath.Join(testDir(t, "runbooks-gone-slave"), "store"), extra: []string{"brokerRole=SLAVE", "brokerId=1"}}
+	gone := mqxBroker(t, master)
+	mqxBroker(t, slave).cleanup(t)
+	r.command(t, 0, nil, mqxBinary, "wait", "broker", group, "--within", "60s")
+	r.command(t, 0, nil, mqxBinary, "admin", "topic", "create", topic, "-b", loopback(master.port), "--yes")
+	p := &replicaPair{ns: r.namesrv, topic: topic}
+	p.standing(t, slave, ",following,")
+	r.command(t, 0, nil, "sh", "-c", "echo kept | mqx produce "+topic+" --retries 20 -")
+	gone.kill()
+	has(t, r.run(t, 0, []string{"WITHIN=90s"}, "master-gone.sh", group), "becomes ASYNC_MASTER", "Nothing was done")
+	has(t, r.run(t, 0, append([]string{"WITHIN=90s"}, do...), "master-gone.sh", group), "Does the group take messages?", loopback(slave.port))
+	r.command(t, 0, nil, "sh", "-c", "echo new | mqx produce "+topic+" --retries 20 -")
+	out := r.command(t, 0, nil, mqxBinary, "consume", topic, "--count", "2", "--timeout", "30s", "-o", "ndjson")
+	has(t, out, `"body":"kept"`, `"body":"new"`)
+	r.run(t, 7, nil, "master-gone.sh", "no-such-broker")
 }
 
 func migrateAndRetireRunbook(t *testing.T, r *runbookTest) {
