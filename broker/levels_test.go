@@ -106,6 +106,35 @@ func TestSemiSync(t *testing.T) {
 	m.stop()
 }
 
+// A degraded interval that is open begins where the log ends after a power cut that took its beginning: what is put there
+// is acknowledged with fewer copies as well. It is durable before anything is taken.
+func TestIntervalBehindTheEnd(t *testing.T) {
+	cfg := testConfig(t.TempDir())
+	cfg.BrokerRole, cfg.ReplicationLevel = "SYNC_MASTER", "semi-sync"
+	dir := filepath.Join(cfg.Store.RootDir, "mqx")
+	file := filepath.Join(dir, replicationFile)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text := `{"level":"semi-sync","copies":1,"degraded":[{"fromOffset":10,"toOffset":20,"fromTime":1,"toTime":2,"why":"x"},{"fromOffset":5791,"toOffset":-1,"fromTime":3,"why":"y"}]}`
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	m := start(t, cfg)
+	defer m.stop()
+	var st replicationState
+	b, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(b, &st)
+	}
+	if err != nil || len(st.Degraded) != 2 || st.Degraded[0].From != 10 || st.Degraded[1].From != 0 || !st.Degraded[1].Open() {
+		t.Fatalf("the file says %+v, %v", st, err)
+	}
+	if now := m.ha.master.Status(); !now.Degraded || now.Intervals[1].From != 0 {
+		t.Errorf("degraded %v, %+v", now.Degraded, now.Intervals)
+	}
+}
+
 // Sync with minInSyncReplicas=2: refused before the append without a slave in sync, also the broker's own messages; a message
 // that does not wait is taken. The rows of Apache's keys: IN_SYNC_REPLICAS_NOT_ENOUGH is SYSTEM_ERROR.
 func TestSyncLevel(t *testing.T) {

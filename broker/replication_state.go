@@ -91,6 +91,12 @@ func (r *replication) recall(rules ha.Rules, end int64) (before []ha.Interval, b
 		}
 	}
 	r.state = st
+	if list, changed := ha.Reopened(st.Degraded, end); changed {
+		st.Degraded = list
+		if err := r.write(func(s *replicationState) { s.Degraded = list }); err != nil {
+			return nil, 0, err
+		}
+	}
 	if err := r.noteCopies(); err != nil {
 		return nil, 0, err
 	}

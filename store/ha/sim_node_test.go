@@ -286,10 +286,14 @@ func (r *simRun) recall(rules ha.Rules, end int64) ([]ha.Interval, int64, error)
 			return nil, 0, err
 		}
 	}
+	list, changed := ha.Reopened(st.Degraded, end)
 	if rules.Waits() && st.Level == rules.Level && st.Copies >= rules.Copies {
-		return st.Degraded, end, nil
+		if changed {
+			err = r.save(rules, list)
+		}
+		return list, end, err
 	}
-	return st.Degraded, 0, r.save(rules, st.Degraded)
+	return list, 0, r.save(rules, list)
 }
 
 func (r *simRun) save(rules ha.Rules, list []ha.Interval) error {

@@ -153,6 +153,19 @@ func (m *Master) recorder(ctx context.Context) {
 	}
 }
 
+// Reopened are the intervals that were recorded, as they are for a log that ends at end: a power cut may have taken the part
+// of it in which the open one begins, and what is put there next is acknowledged with fewer copies as well. changed asks to
+// make them durable before anything is.
+func Reopened(before []Interval, end int64) (list []Interval, changed bool) {
+	n := len(before)
+	if n == 0 || !before[n-1].Open() || before[n-1].From <= end {
+		return before, false
+	}
+	list = slices.Clone(before)
+	list[n-1].From = end
+	return list, true
+}
+
 // lastInterval is the newest of a list, the zero Interval where there is none.
 func lastInterval(list []Interval) (i Interval) {
 	if n := len(list); n > 0 {
