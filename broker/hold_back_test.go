@@ -74,7 +74,7 @@ func TestProgressOverAHeldBackStart(t *testing.T) {
 	open := m.half("open")
 	ck.Advance(time.Minute)
 	m.until("the transaction that is open is not asked about", func() bool { return m.store.MaxOffset("T", 1) >= 2 })
-	if got := bodyText(m.all("T", 0)); got != "before before "+"after after" {
+	if got := bodyText(m.all("T", 0)); got != "before "+"before "+"after "+"after" {
 		t.Errorf("delivered %q", got)
 	}
 	if got := bodyText(m.all("T", 1)); got != "c open" {

@@ -338,7 +338,7 @@ func TestTablesAreTold(t *testing.T) {
 	m.stop()
 }
 
-// A table whose version goes back was lost, not deleted: nothing goes at the slave.
+// A table whose version goes back was lost, not deleted: nothing goes at the slave (r#9984).
 func TestLostTablesDeleteNothing(t *testing.T) {
 	dir := t.TempDir()
 	cfg := testConfig(dir)

@@ -12,7 +12,7 @@ import (
 	"mqx/store/ha"
 )
 
-// A group that had consumed what a loss of power took gets the messages that come in their place (N082). After an
+// A group that had consumed what a loss of power took gets the messages that come in their place (N082, r#4771). After an
 // orderly stop an offset behind the end stays: somebody has set it.
 func TestOffsetsBehindTheEndAfterACrash(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -89,7 +89,7 @@ func (o *ownWrites) ask(code int32, header any) *remoting.Command {
 }
 
 // stuck waits until a service has tried to store without its slave, and looks whether anything was settled; then the slave comes
-// back. Where the level has degraded it is looked at at once.
+// back. Where the level has degraded it looks at once.
 func (o *ownWrites) stuck(end int64, attempts func() int64, settled func() bool) {
 	o.t.Helper()
 	switch o.level {
@@ -222,7 +222,7 @@ func TestReviveWaitsForCopies(t *testing.T) {
 		if o.level == "quorum" {
 			o.until("it is not revived", func() bool { settled(); return o.store.LogEnd() > end })
 		}
-		o.stuck(end, func() int64 { settled(); return int64(o.store.Stats().PutFailed - failed) }, settled)
+		o.stuck(end, func() int64 { settled(); return o.store.Stats().PutFailed - failed }, settled)
 		if o.level != "sync" { // there it became a checkpoint of its own before
 			o.once(message.PopRetryTopic("G", "T", o.cfg().PopRetryV2), 0, "popped")
 		}

@@ -91,7 +91,8 @@ func TestSyncMaster(t *testing.T) {
 	}
 }
 
-// N087: a slave has the messages, topics, groups and offsets of its master, from the first on, answers pulls, and takes nothing.
+// N087 (r#9879): a slave has the messages, topics, groups and offsets of its master, from the first on, answers pulls, and takes
+// nothing. Who comes with an offset behind its end is not sent to 0 (r#2181).
 func TestSlave(t *testing.T) {
 	m := start(t, testConfig(t.TempDir()))
 	m.createTopic("T", 2)
@@ -158,7 +159,7 @@ func TestSlave(t *testing.T) {
 }
 
 // N056: a slave that is started as a master goes on with the delayed messages where its master was: what was delivered does not
-// come again, what was not is delivered, once.
+// come again, what was not is delivered, once; none waits for ever at a slave (r#8006).
 func TestDelayProgressOfAPromotedSlave(t *testing.T) {
 	man := clock.NewManual(time.Now())
 	cfg := delayConfigOf(t, "1s 1h")

@@ -203,7 +203,7 @@ func TestTimerRollAndCancel(t *testing.T) {
 }
 
 // Messages that cannot be delivered do not hold up others: without a time, without a topic, or of which the record is
-// another one by now (N059). None of them is counted for ever.
+// another one by now (N059, r#10668). None of them is counted for ever.
 func TestTimerBadMessages(t *testing.T) {
 	cfg, ck := timerBroker(t)
 	r := start(t, cfg)

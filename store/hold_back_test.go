@@ -1,6 +1,7 @@
 package store
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -177,5 +178,53 @@ func TestHeldBackOverARestart(t *testing.T) {
 				t.Errorf("after a stop with all shown: max offset %d, shown %d of %d", s.MaxOffset("T", 0), s.LogShown(), s.LogEnd())
 			}
 		})
+	}
+}
+
+// Past bug r#6703: what consumers had seen lies behind what is left of the log after a loss of power with ASYNC_FLUSH, by the queues
+// and by the note too. It is taken back to the end that was recovered, and what is appended there next is not shown by it.
+func TestShownBehindTheEnd(t *testing.T) {
+	for _, noted := range []bool{false, true} {
+		m := vfs.NewMem()
+		cfg := memConfig(m)
+		cfg.Held = true
+		s := mustOpen(t, cfg)
+		for range 3 {
+			mustPut(t, s, newRecord("T", 0, "durable", ""))
+		}
+		end := s.LogEnd()
+		for range 3 {
+			mustPut(t, s, newRecord("T", 0, "lost", ""))
+		}
+		seen := s.LogEnd()
+		s.Confirm(seen)
+		catchUp(t, s)
+		if err := s.cqs.WriteOut(); err != nil {
+			t.Fatal(err)
+		}
+		if noted {
+			if err := s.noteHeld(seen); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m = m.Kill()
+		m.Corrupt(filepath.Join(testRoot, "commitlog", "00000000000000000000"), end, make([]byte, seen-end))
+		cfg.FS = m
+		s = mustOpen(t, cfg)
+		if s.LogEnd() != end || s.LogShown() != end {
+			t.Errorf("noted %v: the log ends at %d and is shown up to %d, want %d", noted, s.LogEnd(), s.LogShown(), end)
+		}
+		if p := mustPut(t, s, newRecord("T", 0, "next", "")); p.QueueOffset != 3 {
+			t.Errorf("noted %v: the next message has the queue offset %d, want 3", noted, p.QueueOffset)
+		}
+		catchUp(t, s)
+		if n := s.MaxOffset("T", 0); n != 3 || s.LogShown() != end {
+			t.Errorf("noted %v: %d messages are shown, the log up to %d, and nothing new has copies", noted, n, s.LogShown())
+		}
+		s.Confirm(s.LogEnd())
+		catchUp(t, s)
+		if recs := readAll(t, s, "T", 0, nil); len(recs) != 4 || string(recs[3].Body()) != "next" {
+			t.Errorf("noted %v: %d messages once all has copies, want 4", noted, len(recs))
+		}
 	}
 }

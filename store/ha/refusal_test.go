@@ -23,7 +23,7 @@ type beginsAt struct {
 
 func (b beginsAt) LogMin() int64 { return b.low }
 
-// A slave that cannot ask for the range of its master's log, and whose last record the master has deleted, follows where its own
+// r#3388: a slave that cannot ask for the range of its master's log, and whose last record the master has deleted, follows where its own
 // log ends no earlier than the master's begins, and else says what it is.
 func TestMasterBeginsLater(t *testing.T) {
 	src, stopSrc := running(t, config(t.TempDir()))
