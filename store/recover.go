@@ -262,12 +262,13 @@ func (r *recovery) walk(from int64, pass *recoveryPass) (commitlog.WalkEnd, erro
 	defer func() { d.rec = nil }()
 	count := int64(0)
 	report := func(f commitlog.Finding) error {
-		r.skips++
 		if (s.cfg.Follow || f.From < s.cfg.Gapless) && r.dirty && f.From >= r.ckpt.LogicsPhysOffset {
 			// What was not durable lacks a part. Another broker of the group has all of it, and a copy with a gap is none.
+			// Nothing is skipped: units that point behind the cut are of another log's end, their offsets come once more.
 			r.cut = &f
 			return commitlog.ErrStop
 		}
+		r.skips++
 		return s.reportLog(f)
 	}
 	lastLog := time.Now()
