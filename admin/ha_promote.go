@@ -174,7 +174,7 @@ func (c *Client) candidate(ctx context.Context, spec RoleSpec) (*groupReplica, [
 	}
 	var at *groupReplica
 	for _, m := range all {
-		if m.mqx() && m.role == "SLAVE" && (at == nil || m.ahead(at)) {
+		if m.mqx() && m.role == "SLAVE" && (at == nil || m.before(at)) {
 			at = m
 		}
 	}
@@ -223,6 +223,10 @@ func (p *rolePlan) compare(what string, all []*groupReplica) error {
 		case !m.ahead(p.at):
 			if why := m.unsure(p.at); why != "" {
 				p.notes = append(p.notes, Note{"unknown", why})
+			}
+			if m.parted() {
+				p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("slave %s has stopped: its log is not its master's from %d on; mqx admin ha resync cuts %d bytes there and keeps them for mqx admin ha salvage",
+					m.Addr, m.groups(), m.end-m.groups())})
 			}
 		case p.spec.Shorter:
 			p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("slave %s has %s; they are cut there by mqx admin ha resync", m.Addr, m.more(p.at))})

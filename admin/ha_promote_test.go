@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"mqx/remoting"
@@ -34,6 +36,38 @@ func TestNewestEpochBeforeLongestLog(t *testing.T) {
 	}
 	if text := replica(2, 100).more(replica(1, 900)); text == "" {
 		t.Error("no reason")
+	}
+}
+
+// A slave that has stopped since its log parts from its master's counts up to there: the master has gone on with others, and
+// what they have been acknowledged for is not in the longer log.
+func TestPartedCountsUpToThere(t *testing.T) {
+	one := int64(1)
+	replica := func(addr string, end, parted int64) *groupReplica {
+		m := &groupReplica{Broker: Broker{Addr: addr}, state: &remoting.HAState{LastEpoch: &one}, end: end, role: "SLAVE"}
+		if parted > 0 {
+			m.state.PartedAt = &parted
+		}
+		return m
+	}
+	follows, parted := replica("1:1", 970, 0), replica("1:2", 1060, 910)
+	if !follows.ahead(parted) || parted.ahead(follows) || !follows.before(parted) {
+		t.Error("the longer log is taken, which has parted")
+	}
+	if short := replica("1:3", 500, 0); short.ahead(parted) || !parted.before(short) {
+		t.Error("a slave is taken that lacks what both had")
+	}
+	if same := replica("1:4", 910, 0); same.ahead(parted) || parted.ahead(same) || !same.before(parted) || parted.before(same) {
+		t.Error("of two that have the same the parted one is taken")
+	}
+	p := &rolePlan{at: follows, spec: RoleSpec{Verb: "promote"}}
+	if err := p.compare("x", []*groupReplica{follows, parted}); err != nil || len(p.notes) != 1 || p.notes[0].Word != wordLost || !strings.Contains(p.notes[0].Text, "from 910 on") {
+		t.Errorf("%v, notes %v", err, p.notes)
+	}
+	p = &rolePlan{at: parted, spec: RoleSpec{Verb: "promote"}}
+	var refused *RefusedError
+	if err := p.compare("x", []*groupReplica{follows, parted}); !errors.As(err, &refused) || !strings.Contains(refused.Why, "60 bytes more") {
+		t.Errorf("the parted one is promoted beside one that follows: %v", err)
 	}
 }
 

@@ -87,7 +87,25 @@ func (m *groupReplica) ahead(o *groupReplica) bool {
 	if own, other, ok := m.epochs(o); ok && own != other {
 		return own > other
 	}
-	return m.end > o.end
+	return m.groups() > o.groups()
+}
+
+// groups is how far the log of m may be the group's: all of it, unless m has stopped since its log parts from its master's.
+// The master has gone on from there with others, so that length tells nothing of what follows.
+func (m *groupReplica) groups() int64 {
+	if m.parted() {
+		return *m.state.PartedAt
+	}
+	return m.end
+}
+
+func (m *groupReplica) parted() bool {
+	return m.state != nil && m.state.PartedAt != nil && *m.state.PartedAt < m.end
+}
+
+// before reports whether a promotion takes m rather than o.
+func (m *groupReplica) before(o *groupReplica) bool {
+	return m.ahead(o) || !o.ahead(m) && o.parted() && !m.parted()
 }
 
 // more is what m has that o lacks.
@@ -95,7 +113,7 @@ func (m *groupReplica) more(o *groupReplica) string {
 	if own, other, ok := m.epochs(o); ok && own > other {
 		return fmt.Sprintf("messages of epoch %d, those of %s end in epoch %d", own, o.Addr, other)
 	}
-	return fmt.Sprintf("%d bytes more of the log", m.end-o.end)
+	return fmt.Sprintf("%d bytes more of the log", m.groups()-o.groups())
 }
 
 // unsure is why it is not sure that m has nothing that o lacks where ahead says so; empty where it is.

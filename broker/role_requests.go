@@ -115,6 +115,9 @@ func (b *Broker) haState() (*remoting.HAState, error) {
 		if f.Err != nil {
 			s.Error = f.Err.Error()
 		}
+		if parted := (*ha.PartedError)(nil); errors.As(f.Err, &parted) && parted.At > 0 {
+			s.PartedAt = &parted.At
+		}
 	}
 	return s, nil
 }

@@ -34,6 +34,9 @@ type HAState struct {
 	Phase  string `json:"phase,omitempty"`
 	Master string `json:"master,omitempty"` // of a slave: the address of its master
 	Error  string `json:"error,omitempty"`  // why a slave does not follow
+	// PartedAt is where the log of a slave that has stopped parts from its master's at the latest: what follows is not the
+	// group's. nil: it does not know, or has not stopped.
+	PartedAt *int64 `json:"partedAt,omitempty"`
 	// Fenced is why a master takes no messages; empty where it does.
 	Fenced string `json:"fenced,omitempty"`
 	// FencedEpoch is the epoch of the master that has taken its place, FencedBy its address.

@@ -30,7 +30,9 @@ type Copy interface {
 type PartedError struct {
 	Phase Phase // PhaseParted, PhaseAhead or PhaseBehind
 	End   int64 // of the slave's log
-	Err   error
+	// At is where the slave's log parts from the master's at the latest: nothing from there on is the master's. 0: not known.
+	At  int64
+	Err error
 }
 
 func (e *PartedError) Error() string {
@@ -310,7 +312,7 @@ func (f *Follower) begin(ctx context.Context, addr string, end int64) (report in
 		case err != nil:
 			return 0, false, err
 		case ok && end > last:
-			return 0, true, &PartedError{Phase: PhaseAhead, End: end, Err: fmt.Errorf("that of the master ends at %d", last)}
+			return 0, true, &PartedError{Phase: PhaseAhead, End: end, At: last, Err: fmt.Errorf("that of the master ends at %d", last)}
 		case ok && end < first:
 			return 0, true, &PartedError{Phase: PhaseBehind, End: end, Err: fmt.Errorf("the master has nothing before %d any more", first)}
 		case ok:
@@ -456,7 +458,7 @@ func (l *link) compare(off int64, b []byte) (int, error) {
 		return 0, err
 	}
 	if i := firstDifference(mine, b[:n]); i >= 0 {
-		return 0, &PartedError{End: l.own, Err: fmt.Errorf("its last record has other bytes at %d", off+int64(i))}
+		return 0, &PartedError{End: l.own, At: off, Err: fmt.Errorf("its last record has other bytes at %d", off+int64(i))}
 	}
 	if off+int64(n) == l.own {
 		return n, l.found()

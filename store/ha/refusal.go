@@ -74,12 +74,12 @@ func (l *link) empty(off int64) error {
 	}
 	switch {
 	case off == l.at && l.ranged: // it has sent all that it has
-		return &PartedError{Phase: PhaseAhead, End: l.own, Err: fmt.Errorf("that of the master ends at %d", off)}
+		return &PartedError{Phase: PhaseAhead, End: l.own, At: off, Err: fmt.Errorf("that of the master ends at %d", off)}
 	case off == l.at:
 		return &PartedError{Phase: PhaseAhead, End: l.own, Err: fmt.Errorf(
 			"the master has nothing to send at %d: its log ends there, or does not begin before a later position; it could not be asked which", off)}
 	case off < l.at:
-		return &PartedError{Phase: PhaseAhead, End: l.own, Err: fmt.Errorf("that of the master ends at %d", off)}
+		return &PartedError{Phase: PhaseAhead, End: l.own, At: off, Err: fmt.Errorf("that of the master ends at %d", off)}
 	case off > l.own:
 		return &PartedError{Phase: PhaseBehind, End: l.own, Err: fmt.Errorf("the master has nothing before %d any more", off)}
 	}

@@ -243,9 +243,13 @@ func (w *simWorld) promote() {
 	var best *simNode
 	var candidates [simNodes]bool
 	up := 0
-	key := func(n *simNode) (epoch, end int64) {
+	key := func(n *simNode) (epoch, end int64) { // as admin has it
 		end = n.run.store.LogEnd()
-		return w.lastEpoch(n, end), end
+		epoch = w.lastEpoch(n, end)
+		if parted := (*ha.PartedError)(nil); errors.As(n.run.follower.State().Err, &parted) && parted.At > 0 && parted.At < end {
+			end = parted.At
+		}
+		return epoch, end
 	}
 	for _, n := range w.nodes {
 		if n.run == nil || n.run.follower == nil || n.run.off() {
