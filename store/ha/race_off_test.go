@@ -1,5 +1,5 @@
 //go:build !race
 
-package ha_test
+package ha
 
-const raced = false
+const Raced = false

@@ -1,6 +1,6 @@
 //go:build race
 
-package ha_test
+package ha
 
-// raced: the tests run under the race detector, which makes them ten times as slow.
-const raced = true
+// Raced: the tests run under the race detector, which makes them ten times as slow.
+const Raced = true

@@ -32,7 +32,7 @@ func TestRoleSimulation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if testing.Short() {
+	if Raced || testing.Short() {
 		seeds /= 10
 	}
 	var total roleTotals

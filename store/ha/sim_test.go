@@ -58,7 +58,7 @@ func TestSimulation(t *testing.T) {
 	}
 	seeds, given := simEnv(t, simSeedsEnv, simSeeds)
 	first, _ := simEnv(t, simFirstEnv, 0)
-	if !given && (raced || testing.Short()) {
+	if !given && (ha.Raced || testing.Short()) {
 		seeds = simSeeds / 40
 	}
 	total := simTotals{}
