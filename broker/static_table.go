@@ -40,22 +40,10 @@ func newStaticTable(fsys vfs.FS, path string, name func() string, now func() tim
 }
 
 // of is the mapping of a topic, nil for an ordinary one.
-func (t *staticTable) of(topic []byte) *staticmap.Mapping {
-	table := t.table.Load()
-	if table == nil {
-		return nil
-	}
-	return (*table)[string(topic)]
-}
+func (t *staticTable) of(topic []byte) *staticmap.Mapping { return t.all()[string(topic)] }
 
 // Get is of for a name.
-func (t *staticTable) Get(topic string) *staticmap.Mapping {
-	table := t.table.Load()
-	if table == nil {
-		return nil
-	}
-	return (*table)[topic]
-}
+func (t *staticTable) Get(topic string) *staticmap.Mapping { return t.all()[topic] }
 
 // all is the table as it is, which nobody may change.
 func (t *staticTable) all() map[string]*staticmap.Mapping {
