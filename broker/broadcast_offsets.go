@@ -213,6 +213,6 @@ func (b *Broker) scanBroadcasts() {
 	c := &b.cfg().Clients
 	online := func(group, id string) bool { return b.consumers.Client(group, id) != nil }
 	for _, s := range b.broadcasts.Scan(b.now(), c.BroadcastGone, c.BroadcastPatience, online) {
-		b.offsets.Commit([]byte(s.key.topic), []byte(s.key.group+broadcastGroup), s.queue, s.next)
+		b.commitHere([]byte(s.key.topic), []byte(s.key.group+broadcastGroup), s.queue, s.next)
 	}
 }

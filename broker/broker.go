@@ -85,7 +85,6 @@ type Broker struct {
 	role         ha.RoleFile
 	fence        fence
 	acting       acting
-	commits      ownCommits
 	reopening    chan string   // why Run is to end with a ReopenError
 	taken        chan struct{} // a name server has taken a registration
 	timers       *timerService
@@ -339,7 +338,7 @@ func (b *Broker) open(ctx context.Context) error {
 	if cfg.isSlave() {
 		b.slave = newSlave(b, st)
 	}
-	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.loadStatics, b.cutOffsets, b.cutLog, b.beginEpoch, func() error { return b.openOwnWork(st) }} {
+	for _, load := range []func() error{b.makeConfigDir, func() error { return b.join(ctx) }, b.loadTopics, b.groups.Load, b.offsets.Load, b.filters.Load, b.pops.Load, b.modes.Load, b.loadStatics, b.cutOffsets, b.cutLog, b.beginEpoch, b.ownOffsets, func() error { return b.openOwnWork(st) }} {
 		if err := load(); err != nil {
 			return errors.Join(err, st.Close())
 		}

@@ -163,7 +163,7 @@ func (b *Broker) handleUpdateOffset(r *server.Request) {
 		newReply(remoting.RespInvalidParameter, fmt.Sprintf("Bad offset %d.", h.offset)).to(r)
 		return
 	}
-	old, swallowed := b.offsets.Commit(h.topic, h.group, h.queueID, h.offset)
+	old, swallowed := b.commitHere(h.topic, h.group, h.queueID, h.offset)
 	if swallowed {
 		newReply(remoting.RespSuccess, "Offset has been previously reset").to(r)
 		return
@@ -171,9 +171,6 @@ func (b *Broker) handleUpdateOffset(r *server.Request) {
 	if h.offset < old {
 		b.quiet.Warn("a consumer offset goes back", "group", string(h.group), "topic", string(h.topic),
 			"queue", h.queueID, "from", old, "to", h.offset, "peer", r.Conn().Remote())
-	}
-	if b.slave != nil {
-		b.commits.note(tp.TopicName, string(h.group), h.queueID)
 	}
 	newReply(remoting.RespSuccess, "").to(r)
 }

@@ -59,6 +59,11 @@ type offsetTable struct {
 		remoting.DataVersion
 	}
 	kept remoting.DataVersion // of the file that was loaded; zero for none
+
+	own        commitTimes // of a slave: what was committed to it and its master has not got
+	ownEpoch   atomic.Int64
+	setBack    commitTimes // when somebody set an offset back
+	setBackAll atomic.Int64
 }
 
 func newOffsetTable(fsys vfs.FS, path string, now func() time.Time, step int64, log *slog.Logger) *offsetTable {
@@ -74,9 +79,9 @@ func newOffsetTable(fsys vfs.FS, path string, now func() time.Time, step int64, 
 // Apache. With no usable file and no usable backup it fails: starting at
 // nothing would make every group consume everything again.
 func (t *offsetTable) Load() error {
-	var read remoting.ConsumerOffsets
+	var read offsetsFile
 	parse := func(b []byte) error {
-		read = remoting.ConsumerOffsets{}
+		read = offsetsFile{}
 		return fastjson.Unmarshal(b, &read)
 	}
 	file := t.file()
@@ -106,6 +111,10 @@ func (t *offsetTable) Load() error {
 	if src != jsonfile.None {
 		t.version.DataVersion, t.kept = read.DataVersion, read.DataVersion
 	}
+	t.own.load(read.CommittedHere)
+	t.ownEpoch.Store(read.CommittedEpoch)
+	t.setBack.load(read.SetBack)
+	t.setBackAll.Store(read.SetBackAll)
 	t.dirty.Store(false)
 	return nil
 }
@@ -181,6 +190,7 @@ func (t *offsetTable) Commit(topic, group []byte, queue int32, offset int64) (ol
 		t.peers.offset(string(topic), string(group), queue, offset, false)
 	}
 	if t.counted(); offset < old {
+		t.noteSetBack(offsetKey{string(topic), string(group)}, queue)
 		t.turned()
 	}
 	return old, false
@@ -272,6 +282,7 @@ func (t *offsetTable) Reset(topic, group string, queue int32, offset int64) {
 
 // tell tells slaves of an offset that somebody has set.
 func (t *offsetTable) tell(k offsetKey, queue int32, offset int64) {
+	t.noteSetBack(k, queue)
 	if t.peers != nil && t.peers.active.Load() {
 		t.peers.offset(k.topic, k.group, queue, offset, true)
 	}
@@ -323,6 +334,7 @@ func (t *offsetTable) RemoveQueue(topic, group string, queue int32) {
 	}
 	if _, ok := g.committed[queue]; ok {
 		delete(g.committed, queue)
+		t.noteSetBack(offsetKey{topic, group}, queue)
 		t.turned()
 	}
 	delete(g.reset, queue)
@@ -338,8 +350,11 @@ func (t *offsetTable) remove(drop func(offsetKey) bool) {
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.Lock()
-		for k := range s.table {
+		for k, g := range s.table {
 			if drop(k) {
+				for q := range g.committed {
+					t.noteSetBack(k, q)
+				}
 				delete(s.table, k)
 				gone = true
 			}
@@ -449,7 +464,12 @@ func (t *offsetTable) Save() error {
 	if !t.dirty.Swap(false) {
 		return nil
 	}
-	b, err := fastjson.MarshalPretty(t.inFile(t.Snapshot()))
+	file := offsetsFile{CommittedHere: t.own.table(), SetBack: t.setBack.table(), SetBackAll: t.setBackAll.Load()} // before the offsets themselves
+	if file.CommittedHere != nil {
+		file.CommittedEpoch = t.ownEpoch.Load()
+	}
+	file.ConsumerOffsets = t.inFile(t.Snapshot())
+	b, err := fastjson.MarshalPretty(file)
 	if err == nil {
 		err = jsonfile.Save(t.fsys, t.file(), b)
 	}

@@ -20,6 +20,7 @@ type offsetSim struct {
 	master int
 	floor  [simQueues]int64 // what was committed: it goes back by a reset and with a lost tail only
 	events []string
+	epoch  int64
 }
 
 type offsetNode struct {
@@ -27,6 +28,8 @@ type offsetNode struct {
 	t    tables
 	ends [simQueues]int64
 	up   bool
+	// epoch is that of the master that it knows.
+	epoch int64
 }
 
 const (
@@ -43,7 +46,7 @@ func (n *offsetNode) at(q int32) int64 {
 	return at
 }
 
-// restart is a stop in order and a start: the file has the table, what was committed to this slave alone is forgotten.
+// restart is a stop in order and a start: the file has the table, and what was committed to this slave alone.
 func (n *offsetNode) restart() {
 	if err := n.b.offsets.Save(); err != nil {
 		panic(err)
@@ -91,7 +94,7 @@ func (s *offsetSim) event() {
 	i := s.r.IntN(len(s.nodes))
 	n := s.nodes[i]
 	slave := n != m && n.up
-	switch s.r.IntN(10) {
+	switch s.r.IntN(11) {
 	case 0:
 		if m.up {
 			m.ends[q] += 1 + s.r.Int64N(5)
@@ -123,6 +126,11 @@ func (s *offsetSim) event() {
 		if m.up && s.r.IntN(4) == 0 {
 			s.reset(q)
 		}
+	case 10:
+		if slave {
+			n.restart()
+			s.note("%d is restarted", i)
+		}
 	}
 }
 
@@ -138,7 +146,7 @@ func (s *offsetSim) consume(i int, q int32) {
 	to := n.at(q) + 1 + s.r.Int64N(n.ends[q]-n.at(q))
 	n.b.offsets.Commit([]byte("T"), []byte("G"), q, to)
 	if i != s.master {
-		n.b.commits.note("T", "G", q)
+		n.b.offsets.noteOwn("T", "G", q, n.epoch)
 	}
 	s.floor[q] = max(s.floor[q], to)
 	s.note("commit %d at %d: %d", q, i, to)
@@ -147,6 +155,8 @@ func (s *offsetSim) consume(i int, q int32) {
 // look is a look of a slave at the whole table.
 func (s *offsetSim) look(i int) {
 	n := s.nodes[i]
+	n.t.replaced = n.t.replaced || n.t.offsets == nil && len(n.b.offsets.own.copy()) > 0 && n.b.offsets.ownEpoch.Load() != s.epoch // as sameEpoch
+	n.epoch = s.epoch
 	n.t.mergeTable(s.nodes[s.master].b.offsets.Snapshot().OffsetTable, n.end)
 	s.note("look of %d", i)
 }
@@ -171,7 +181,7 @@ func (s *offsetSim) takeBack() {
 	m := s.nodes[s.master]
 	for _, n := range s.nodes {
 		if n != m {
-			m.b.mergeBackTo("slave", n.b.haOffsets().(*remoting.ConsumerOffsets), func(string) bool { return true }, m.end)
+			m.b.mergeBackTo("slave", n.b.haOffsets().(*remoting.HAOffsets), func(string) bool { return true }, m.end)
 		}
 	}
 }
@@ -191,9 +201,12 @@ func (s *offsetSim) promote(i int) {
 	}
 
 	n.restart()
-
 	n.b.offsets.cut(n.end)
-	s.master = i
+	if err := n.b.offsets.forgetOwn(); err != nil {
+		panic(err)
+	}
+	s.epoch++
+	s.master, n.epoch = i, s.epoch
 	s.takeBack()
 	for _, o := range s.nodes {
 		if o == n {
@@ -213,7 +226,7 @@ func (s *offsetSim) promote(i int) {
 
 // told is what a slave tells of a queue that was committed to it alone.
 func (s *offsetSim) told(n *offsetNode, q int32) int64 {
-	return n.b.haOffsets().(*remoting.ConsumerOffsets).OffsetTable["T@G"][q]
+	return n.b.haOffsets().(*remoting.HAOffsets).OffsetTable["T@G"][q]
 }
 
 // reset sets an offset back at the master, which tells its slaves.

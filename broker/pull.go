@@ -87,7 +87,7 @@ func (b *Broker) pull(r *server.Request, first bool) {
 	}
 	h := &c.head
 	if first && h.SysFlag&pullCommit != 0 && h.CommitOffset >= 0 {
-		b.offsets.Commit(h.Topic, h.ConsumerGroup, h.QueueID, h.CommitOffset)
+		b.commitHere(h.Topic, h.ConsumerGroup, h.QueueID, h.CommitOffset)
 	}
 	b.offsets.Pulled(h.Topic, h.ConsumerGroup, h.QueueID, h.QueueOffset)
 	if b.cfg().ServerSideReset {

@@ -133,7 +133,10 @@ func (b *Broker) handleHAStatus(r *server.Request) {
 	info := &remoting.HARuntimeInfo{ClientRuntimeInfo: &remoting.HAClientRuntimeInfo{}, ConnectionInfo: []remoting.HAConnectionRuntimeInfo{}}
 	if b.slave != nil {
 		st := b.slave.follower.State()
-		info.ClientRuntimeInfo = &remoting.HAClientRuntimeInfo{MasterAddr: st.Master, MaxOffset: b.store.LogEnd()}
+		info.ClientRuntimeInfo = &remoting.HAClientRuntimeInfo{MasterAddr: st.Master, MaxOffset: b.store.LogEnd(), TransferredByteInSecond: st.BytesPerSecond}
+		if !st.Told.IsZero() {
+			info.ClientRuntimeInfo.LastWriteTimestamp = st.Told.UnixMilli()
+		}
 		if !st.Heard.IsZero() {
 			info.ClientRuntimeInfo.LastReadTimestamp = st.Heard.UnixMilli()
 		}

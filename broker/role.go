@@ -53,7 +53,7 @@ func (b *Broker) wipeLog(sc store.Config) error {
 		return err
 	}
 	// Offsets of messages that are no longer there; those of the master come with its tables.
-	for _, name := range []string{"consumerOffset.json", "consumerOffset.json.bak"} {
+	for _, name := range []string{"consumerOffset.json", "consumerOffset.json.bak", "lmqConsumerOffset.json", "lmqConsumerOffset.json.bak"} {
 		if err := b.fsys.Remove(b.configFile(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("cannot remove offsets: %w", err)
 		}

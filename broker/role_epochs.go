@@ -32,3 +32,11 @@ func (s *slave) followed() error {
 	}
 	return s.b.role.Change(func(st *roleState) error { st.Followed(epochs); return nil })
 }
+
+// ownOffsets makes a master forget what was committed to it as a slave.
+func (b *Broker) ownOffsets() error {
+	if b.slave != nil {
+		return nil
+	}
+	return b.offsets.forgetOwn()
+}

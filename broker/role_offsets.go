@@ -4,79 +4,96 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
 	"mqx/internal/fastjson"
 	"mqx/remoting"
+	"mqx/store/ha"
 )
 
-const (
-	// ownCommitsMost bounds the queues of which a slave remembers that a consumer committed to it.
-	ownCommitsMost = 100_000
-	// takeBackTimeout bounds what a master waits for its slaves before it serves.
-	takeBackTimeout = 2 * time.Second
-)
+// takeBackTimeout bounds what a master waits for its slaves before it serves.
+const takeBackTimeout = 2 * time.Second
 
-// ownCommits are the queues of groups to which consumers committed at this slave, since its master was away. Safe to share.
-type ownCommits struct {
-	sync.Mutex
-	of map[ownCommit]struct{}
-}
-
-type ownCommit struct {
-	offsetKey
-	queue int32
-}
-
-// note remembers a commit of a consumer.
-func (c *ownCommits) note(topic, group string, queue int32) {
-	c.Lock()
-	defer c.Unlock()
-	if c.of == nil {
-		c.of = map[ownCommit]struct{}{}
+// commitHere stores the offset of a consumer; a slave remembers that it was committed to it.
+func (b *Broker) commitHere(topic, group []byte, queue int32, offset int64) (old int64, swallowed bool) {
+	old, swallowed = b.offsets.Commit(topic, group, queue, offset)
+	if b.slave != nil && !swallowed && !b.offsets.noteOwn(string(topic), string(group), queue, b.role.Epoch()) {
+		b.quiet.Warn("too many queues were committed to this slave while its master is away; what is committed to the rest is not brought to it", "limit", ownCommitsMost)
 	}
-	if len(c.of) < ownCommitsMost {
-		c.of[ownCommit{offsetKey{topic, group}, queue}] = struct{}{}
-	}
-}
-
-// copy is what is remembered now.
-func (c *ownCommits) copy() map[ownCommit]struct{} {
-	c.Lock()
-	defer c.Unlock()
-	return maps.Clone(c.of)
-}
-
-// settle forgets those that the master has now, or that have moved on there.
-func (c *ownCommits) settle(told map[string]map[int32]int64, own func(key string, queue int32) (int64, bool)) {
-	c.Lock()
-	defer c.Unlock()
-	for k := range c.of {
-		at, there := told[k.String()][k.queue]
-		if have, ok := own(k.String(), k.queue); !ok || there && at >= have {
-			delete(c.of, k)
-		}
-	}
+	return old, swallowed
 }
 
 // haOffsets tells a master that comes back what consumers committed here meanwhile (ReqMqxHA, "offsets").
 func (b *Broker) haOffsets() any {
-	out := &remoting.ConsumerOffsets{OffsetTable: map[string]map[int32]int64{}}
-	b.commits.Lock()
-	defer b.commits.Unlock()
-	for k := range b.commits.of {
+	out := &remoting.HAOffsets{OffsetTable: map[string]map[int32]int64{}, CommittedAt: map[string]map[int32]int64{}}
+	for k, when := range b.offsets.own.copy() {
 		at, ok := b.offsets.Committed(k.topic, k.group, k.queue)
 		if !ok {
 			continue
 		}
-		if out.OffsetTable[k.String()] == nil {
-			out.OffsetTable[k.String()] = map[int32]int64{}
+		name := k.String()
+		if out.OffsetTable[name] == nil {
+			out.OffsetTable[name], out.CommittedAt[name] = map[int32]int64{}, map[int32]int64{}
 		}
-		out.OffsetTable[k.String()][k.queue] = at
+		out.OffsetTable[name][k.queue], out.CommittedAt[name][k.queue] = at, when
 	}
 	return out
+}
+
+// bringBack tells the master what was committed to this slave, where the master came back without asking: this slave was away
+// itself. The log is known to be a beginning of the master's; what lies behind its end here may be others there.
+func (s *slave) bringBack(ctx context.Context) error {
+	if s.tables.offsets == nil || s.follower.State().Phase != ha.PhaseFollowing {
+		return nil
+	}
+	told := s.b.haOffsets().(*remoting.HAOffsets)
+	for key, queues := range told.OffsetTable {
+		topic, _, _ := splitOffsetKey(key)
+		for q, at := range queues {
+			queues[q] = min(at, s.b.store.EndOffset(topic, q))
+		}
+	}
+	if len(told.OffsetTable) == 0 {
+		return nil
+	}
+	req := remoting.NewRequest(remoting.ReqMqxHA, nil)
+	req.Fields.Set(remoting.FieldAct, remoting.HAActTakeOffsets)
+	body, err := fastjson.MarshalStandard(told)
+	if err != nil {
+		return err
+	}
+	req.Body = body
+	answer, err := s.b.askAt(ctx, s.tables.master, req)
+	var refused *remoting.ResponseError
+	if errors.As(err, &refused) && refused.Code == remoting.RespRequestCodeNotSupported {
+		return nil // a master of Apache
+	}
+	var back remoting.HAOffsets
+	if err == nil {
+		err = fastjson.Unmarshal(answer, &back)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot tell the master %s what was committed to this slave: %w", s.tables.master, err)
+	}
+	for key, queues := range back.OffsetTable {
+		topic, group, ok := splitOffsetKey(key)
+		for q, at := range queues {
+			if ok {
+				s.b.offsets.Commit([]byte(topic), []byte(group), q, at)
+			}
+		}
+	}
+	s.b.offsets.settleOwn(back.OffsetTable)
+	return nil
+}
+
+// haTakeOffsets serves that, and answers what was set back here since.
+func (b *Broker) haTakeOffsets(told *remoting.HAOffsets, peer string) (*remoting.HAOffsets, error) {
+	if b.slave != nil || b.fence.given() {
+		return nil, refuse(remoting.RespNotMaster, "this broker is not the master of its group")
+	}
+	return &remoting.HAOffsets{OffsetTable: b.mergeBack(peer, told)}, nil
 }
 
 // takeBack takes over, before a master serves, what consumers committed to its slaves while it was away: never backwards,
@@ -129,7 +146,7 @@ func (b *Broker) takeBackFrom(ctx context.Context, slave string) (mqx bool, err 
 	if errors.As(err, &refused) && refused.Code == remoting.RespRequestCodeNotSupported {
 		return false, nil // a slave of Apache
 	}
-	var told remoting.ConsumerOffsets
+	var told remoting.HAOffsets
 	if err == nil {
 		err = fastjson.Unmarshal(body, &told)
 	}
@@ -157,23 +174,36 @@ func (b *Broker) takeBackTable(ctx context.Context, slave string) error {
 			"slave", slave, "version", told.DataVersion.Counter, "own", own.Counter)
 		return nil
 	}
-	b.mergeBack(slave, &told)
+	b.mergeBack(slave, &remoting.HAOffsets{OffsetTable: told.OffsetTable})
 	return nil
 }
 
-// mergeBack takes over offsets of a slave: never backwards, and never beyond the end of a queue.
-func (b *Broker) mergeBack(slave string, told *remoting.ConsumerOffsets) {
-	b.mergeBackTo(slave, told, func(topic string) bool { return b.topics.Get(topic) != nil }, b.store.EndOffset)
+// mergeBack takes over offsets of a slave: never backwards, never beyond the end of a queue, and not what was committed there
+// before somebody set the offset back here (by the clocks of both).
+func (b *Broker) mergeBack(slave string, told *remoting.HAOffsets) (setBack map[string]map[int32]int64) {
+	return b.mergeBackTo(slave, told, func(topic string) bool { return b.topics.Get(topic) != nil }, b.store.EndOffset)
 }
 
-// mergeBackTo does so where there is such a topic, up to the end of its queues.
-func (b *Broker) mergeBackTo(slave string, told *remoting.ConsumerOffsets, there func(topic string) bool, end func(topic string, queue int32) int64) {
+// mergeBackTo does so where there is such a topic, up to the end of its queues. It returns what stands where somebody has set the
+// offset back.
+func (b *Broker) mergeBackTo(slave string, told *remoting.HAOffsets, there func(topic string) bool, end func(topic string, queue int32) int64) map[string]map[int32]int64 {
+	setBack := map[string]map[int32]int64{}
 	for key, queues := range told.OffsetTable {
 		topic, group, ok := splitOffsetKey(key)
 		if !ok || !there(topic) {
 			continue
 		}
 		for q, at := range queues {
+			if when, known := told.CommittedAt[key][q]; known && b.offsets.setSince(ownCommit{offsetKey{topic, group}, q}, when) {
+				b.log.Info("an offset that was committed to a slave is not taken over: it was set back here since", "slave", slave, "topic", topic, "group", group, "queue", q, "committed", at)
+				if have, ok := b.offsets.Committed(topic, group, q); ok {
+					if setBack[key] == nil {
+						setBack[key] = map[int32]int64{}
+					}
+					setBack[key][q] = have
+				}
+				continue
+			}
 			at = min(at, end(topic, q))
 			if have, ok := b.offsets.Committed(topic, group, q); !ok || at > have {
 				b.offsets.Commit([]byte(topic), []byte(group), q, at)
@@ -181,4 +211,5 @@ func (b *Broker) mergeBackTo(slave string, told *remoting.ConsumerOffsets, there
 			}
 		}
 	}
+	return setBack
 }

@@ -49,6 +49,11 @@ func (b *Broker) handleHA(r *server.Request) {
 		})
 	case remoting.HAActOffsets:
 		out = b.haOffsets()
+	case remoting.HAActTakeOffsets:
+		err = withArgs(r, func(a *remoting.HAOffsets) error {
+			out, err = b.haTakeOffsets(a, peer)
+			return err
+		})
 	case remoting.HAActKept:
 		out, err = b.haKept()
 	case remoting.HAActRead:

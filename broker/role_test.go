@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/vfs"
 	"mqx/remoting"
 	"mqx/store/ha"
 )
@@ -232,10 +233,110 @@ func TestOffsetsComeBack(t *testing.T) {
 	}
 	s.slave.learn(m.at().haAddr, m.addr)
 	s.until("the slave tells for ever what its master has", func() bool {
-		s.commits.Lock()
-		defer s.commits.Unlock()
-		return len(s.commits.of) <= 1 // queue 1 is behind the master's
+		return len(s.offsets.own.copy()) == 0
 	})
+}
+
+// What consumers committed to a slave while the master was away outlives a restart of the slave, in order and by a kill, and is
+// brought to the master whether that comes back first or the slave; not what was set back at the master since, and not by
+// another master that has taken its place.
+func TestOwnCommitsAreDurable(t *testing.T) {
+	mc, sc := testConfig(t.TempDir()), testConfig(t.TempDir())
+	m := start(t, mc)
+	m.createTopic("T", 3)
+	m.heartbeat("G", "CLUSTERING")
+	for i := range 30 {
+		m.send("T", int32(i%3), "", "x")
+	}
+	for q := range int32(3) {
+		m.commit("G", "T", q, 1)
+	}
+	sc.BrokerRole, sc.BrokerID, sc.FlushConsumerOffset = "SLAVE", 1, 10*time.Millisecond
+	s := start(t, sc)
+	s.slave.learn(m.at().haAddr, m.addr)
+	at := func(r *running, q int32) int64 { off, _ := r.offsets.Committed("T", "G", q); return off }
+	s.until("the tables do not come", func() bool { return at(s, 2) == 1 && s.store.Dispatched() == m.store.LogEnd() })
+	m.stop()
+	s.commit("G", "T", 0, 5)
+	if resp := s.pullCommit("T", "G", 1, 1, 6); resp.Code != remoting.RespSuccess { // as clients do to whom it is the master
+		t.Fatal(resp)
+	}
+	s.commit("G", "T", 2, 7)
+	// What a kill leaves: the file as it is without a stop.
+	var saved offsetsFile
+	s.until("they are not in the file", func() bool {
+		saved = offsetsFile{}
+		data, err := vfs.ReadFile(vfs.OS, s.offsets.path)
+		return err == nil && fastjson.Unmarshal(data, &saved) == nil && len(saved.CommittedHere["T@G"]) == 3
+	})
+	if got := saved.OffsetTable["T@G"]; got[0] != 5 || got[1] != 6 || got[2] != 7 {
+		t.Errorf("the file of a slave that is killed now has %v", got)
+	}
+	for range 2 {
+		s.stop()
+		s = start(t, sc)
+	}
+	if told := s.haOffsets().(*remoting.HAOffsets).OffsetTable["T@G"]; len(told) != 3 || told[0] != 5 || told[1] != 6 || told[2] != 7 {
+		t.Errorf("the slave tells %v after two restarts", told)
+	}
+	// The master comes back and cannot ask; somebody sets one back there; then the slave comes.
+	m = start(t, mc)
+	m.offsets.Commit([]byte("T"), []byte("G"), 2, 0)
+	s.slave.learn(m.at().haAddr, m.addr)
+	s.until("the master does not get them", func() bool { return at(m, 0) == 5 && at(m, 1) == 6 })
+	if at(m, 2) != 0 {
+		t.Errorf("an offset that was set back is %d", at(m, 2))
+	}
+	s.until("it is told for ever, or not set back at the slave", func() bool { return len(s.offsets.own.copy()) == 0 && at(s, 2) == 0 })
+	// Another master: what lies behind its log is not kept.
+	m.stop()
+	s.offsets.Commit([]byte("T"), []byte("G"), 0, 5)
+	s.commit("G", "T", 0, 9)
+	s.offsets.Commit([]byte("T"), []byte("G"), 0, 99)
+	s.stop()
+	s = start(t, sc)
+	m = start(t, mc)
+	if err := m.role.Change(func(st *roleState) error { st.Epoch = 1; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	s.slave.learn(m.at().haAddr, m.addr)
+	s.until("an offset of another master's log stays", func() bool { return at(s, 0) <= 10 && s.tablesSeen() })
+}
+
+// pullCommit pulls and commits with it.
+func (r *running) pullCommit(topic, group string, q int32, from, commit int64) *remoting.Command {
+	r.t.Helper()
+	h := pullHeaderOf(group, topic, q, from)
+	h.SysFlag |= pullCommit
+	h.CommitOffset = commit
+	return r.call(remoting.ReqPullMessage, h, nil)
+}
+
+// A slave that became the master forgets what was committed to it as a slave, in its file too.
+func TestOwnCommitsEndWithThePromotion(t *testing.T) {
+	o := newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", fixedNow, 1, quiet)
+	o.Commit([]byte("T"), []byte("G"), 0, 1)
+	o.noteOwn("T", "G", 0, 3)
+	if err := o.Save(); err != nil {
+		t.Fatal(err)
+	}
+	load := func() *offsetTable {
+		n := newOffsetTable(o.fsys, o.path, fixedNow, 1, quiet)
+		if err := n.Load(); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	n := load()
+	if len(n.own.copy()) != 1 || n.ownEpoch.Load() != 3 {
+		t.Errorf("%v of epoch %d", n.own.copy(), n.ownEpoch.Load())
+	}
+	if err := n.forgetOwn(); err != nil {
+		t.Fatal(err)
+	}
+	if got := load().own.copy(); len(got) != 0 {
+		t.Errorf("still %v", got)
+	}
 }
 
 // A slave that has known a higher epoch does not follow the master that was replaced, and says why; it learns the epoch of

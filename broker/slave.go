@@ -124,6 +124,9 @@ func (s *slave) sync(ctx context.Context) {
 		return
 	}
 	err := s.tables.sync(ctx, master)
+	if err == nil {
+		err = s.bringBack(ctx)
+	}
 	if ctx.Err() != nil {
 		return
 	}

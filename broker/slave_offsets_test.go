@@ -24,7 +24,7 @@ func TestFirstLookSetsOffsetsBack(t *testing.T) {
 		for q := range int32(3) {
 			s.offsets.Commit([]byte("T"), []byte("G"), q, 9)
 		}
-		s.commits.note("T", "G", 2)
+		s.offsets.noteOwn("T", "G", 2, 0)
 		var lower atomic.Int64
 		lower.Store(9)
 		done, stopped := make(chan struct{}), make(chan struct{})

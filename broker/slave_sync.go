@@ -45,6 +45,11 @@ func (t *tables) sync(ctx context.Context, master string) error {
 	if t.master != master {
 		*t = tables{b: t.b, master: master, replaced: t.master != "", files: map[string][]byte{}}
 	}
+	if t.offsets == nil && t.b.slave != nil && len(t.b.offsets.own.copy()) > 0 {
+		if err := t.sameEpoch(ctx); err != nil {
+			return err
+		}
+	}
 	var errs []error
 	parts := t.parts()
 	for _, name := range []string{partTopics, partGroups, partOffsets, partDelays, partModes, partTimer} {
@@ -53,6 +58,16 @@ func (t *tables) sync(ctx context.Context, master string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// sameEpoch notes that another master has taken the place of the one that was away when consumers committed here, before this
+// slave was started anew: its epoch is another than the one that was known then.
+func (t *tables) sameEpoch(ctx context.Context) error {
+	if err := t.b.slave.learnEpoch(ctx, t.master); err != nil {
+		return err
+	}
+	t.replaced = t.replaced || t.b.role.Epoch() != t.b.offsets.ownEpoch.Load()
+	return nil
 }
 
 // parts are the tables that a slave takes over.
@@ -208,7 +223,9 @@ func (t *tables) mergeTable(told map[string]map[int32]int64, end func(topic stri
 	if t.offsets == nil {
 		t.lowerOffsets(told, end)
 	}
-	t.b.commits.settle(told, own)
+	if t.b.offsets.settleOwn(told) {
+		_ = t.b.offsets.Save() // logs its failure and is tried again: what is settled must not come up again after a reset
+	}
 	for key, queues := range mergeOffsets(t.offsets, told, own) {
 		topic, group, ok := splitOffsetKey(key)
 		if !ok || len(topic)+len(group) > 2*message.MaxTopicLen {
@@ -227,7 +244,7 @@ func (t *tables) mergeTable(told map[string]map[int32]int64, end func(topic stri
 // They are set back to the ends of the queues, but not below what this master tells: then this slave is only behind. What
 // consumers committed here is for a master that comes back; it is lost too where another one has taken its place.
 func (t *tables) lowerOffsets(told map[string]map[int32]int64, end func(topic string, queue int32) int64) {
-	own := t.b.commits.copy()
+	own := t.b.offsets.own.copy()
 	t.b.offsets.lower(func(k offsetKey, queue int32) int64 {
 		if _, here := own[ownCommit{k, queue}]; here && !t.replaced {
 			return math.MaxInt64

@@ -12,9 +12,18 @@ const (
 	HAActCompare = "compare" // HACompare -> HACommon: where the log parts from that of a master
 	HAActResync  = "resync"  // HAResync: a slave cuts its log, or takes it anew
 	HAActKept    = "kept"    // []HAKept: what is in the salvage directory
-	HAActOffsets = "offsets" // ConsumerOffsets: what consumers committed to a slave and its master does not have
+	HAActOffsets = "offsets" // HAOffsets: what consumers committed to a slave and its master does not have
 	HAActRead    = "read"    // HARead -> bytes of a file there
+	// HAActTakeOffsets gives the master what HAActOffsets tells (HAOffsets -> HAOffsets: what was set back there since).
+	HAActTakeOffsets = "take-offsets"
 )
+
+// HAOffsets are offsets that consumers committed to a slave while its master was away, by topic@group and queue.
+type HAOffsets struct {
+	OffsetTable map[string]map[int32]int64 `json:"offsetTable"`
+	// CommittedAt is when, in milliseconds of the epoch, by the slave's clock; no entry where that is not known.
+	CommittedAt map[string]map[int32]int64 `json:"committedAt,omitempty"`
+}
 
 // HAState is what a broker of mqx says of itself in its group.
 type HAState struct {

@@ -4,6 +4,7 @@
 //	cd e2e && go run ./hachaos -minutes 60 -seed 1 MQX
 //	cd e2e && go run ./hachaos -rounds 1 -seed 17 -v MQX     # the round of seed 17 again
 //	cd e2e && go run ./hachaos -minutes 10 -apache MQX       # brokers of Apache 5.5.0 (java/fetch)
+//	cd e2e && go run ./hachaos -rounds 12 -steps 3 -seed 0 -each -apache MQX   # every kind of step twice
 //
 // MQX is a binary of mqx. A round is a group of its own: its seed gives the level of replication, the ack mode and the
 // steps, each with its length; what the kernel does in between is not repeated. Steps are kills and stops of the master
@@ -44,6 +45,7 @@ type options struct {
 	steps   int
 	levels  *regexp.Regexp
 	only    *regexp.Regexp // kinds of steps
+	each    bool           // kinds of steps in turn
 	apache  bool
 	verbose bool
 	keep    string
@@ -58,6 +60,7 @@ func main() {
 	flag.IntVar(&o.steps, "steps", 4, "steps of a round")
 	levels := flag.String("levels", "", "regular expression: levels that are taken, as `semi-sync flushed`")
 	only := flag.String("only", "", "regular expression: kinds of steps that are taken")
+	flag.BoolVar(&o.each, "each", false, "take the kinds of steps in turn, instead of by chance")
 	flag.BoolVar(&o.apache, "apache", false, "brokers of Apache")
 	flag.BoolVar(&o.verbose, "v", false, "print every step, and what the tools say")
 	flag.StringVar(&o.keep, "keep", "", "directory that gets the files of rounds with findings")

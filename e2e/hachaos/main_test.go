@@ -48,6 +48,18 @@ func TestPlan(t *testing.T) {
 			kinds[s.kind] = true
 		}
 	}
+	o.each, o.steps = true, 3
+	each := map[kind]int{}
+	for seed := range uint64(12) {
+		for _, s := range newPlan(seed, o).steps {
+			each[s.kind]++
+		}
+	}
+	for _, w := range weights {
+		if each[w.kind] != 2 {
+			t.Errorf("12 rounds of 3 steps in turn come %d times to %s, want 2", each[w.kind], w.kind)
+		}
+	}
 	if len(kinds) != len(weights) || len(names) != len(levels) {
 		t.Errorf("100 seeds come to %d of %d kinds and %d of %d levels", len(kinds), len(weights), len(names), len(levels))
 	}

@@ -132,6 +132,10 @@ func newPlan(seed uint64, o *options) plan {
 		some = all
 	}
 	p.level = some[seed%uint64(len(some))] // consecutive seeds come to all
+	if o.each {
+		p.steps = eachStep(seed, o, r)
+		return p
+	}
 	total := 0
 	for _, w := range weights {
 		if o.only.MatchString(string(w.kind)) {
@@ -145,17 +149,36 @@ func newPlan(seed uint64, o *options) plan {
 				continue
 			}
 			if n -= w.weight; n < 0 {
-				s := step{kind: w.kind, which: r.IntN(2), long: time.Duration(r.Int64N(int64(w.longest))), after: 200*time.Millisecond + time.Duration(r.Int64N(int64(1500*time.Millisecond)))}
-				s.cut = r.IntN(3) == 0
-				if w.kind == promoteDegraded {
-					s.long = max(s.long, 6*time.Second) // long enough to be degraded
-				}
-				p.steps = append(p.steps, s)
+				p.steps = append(p.steps, newStep(w.kind, w.longest, r))
 				break
 			}
 		}
 	}
 	return p
+}
+
+func newStep(k kind, longest time.Duration, r *rand.Rand) step {
+	s := step{kind: k, which: r.IntN(2), long: time.Duration(r.Int64N(int64(longest))), after: 200*time.Millisecond + time.Duration(r.Int64N(int64(1500*time.Millisecond)))}
+	s.cut = r.IntN(3) == 0
+	if k == promoteDegraded {
+		s.long = max(s.long, 6*time.Second) // long enough to be degraded
+	}
+	return s
+}
+
+// eachStep takes the kinds in turn, so that a row of seeds comes to all of them.
+func eachStep(seed uint64, o *options, r *rand.Rand) (out []step) {
+	var all []int
+	for i, w := range weights {
+		if o.only.MatchString(string(w.kind)) {
+			all = append(all, i)
+		}
+	}
+	for i := range min(o.steps, len(all)) {
+		w := weights[all[(int(seed)*o.steps+i)%len(all)]]
+		out = append(out, newStep(w.kind, w.longest, r))
+	}
+	return out
 }
 
 // has reports whether a step of this kind comes.

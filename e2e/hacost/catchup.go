@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"mqx/e2e/servers"
+	"mqx/internal/fastjson"
+	"mqx/remoting"
+	remoteclient "mqx/remoting/client"
 )
 
 // catchUpSenders are under way while a blank slave catches up: a load that leaves it something of two cores.
@@ -55,6 +59,21 @@ func measureCatchUp(o *options) (err error) {
 	return nil
 }
 
+// logEnd is where the log of a slave ends. It is asked on one connection: a process for each look would be a load of its own.
+func logEnd(c *remoteclient.Client, addr string) (int64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	resp, err := c.Call(ctx, addr, remoting.NewRequest(remoting.ReqGetBrokerHAStatus, nil))
+	if err != nil {
+		return 0, err
+	}
+	var info remoting.HARuntimeInfo
+	if err := fastjson.Unmarshal(resp.Body, &info); err != nil || info.ClientRuntimeInfo == nil {
+		return 0, errors.Join(err, errors.New("a slave tells no end of its log"))
+	}
+	return info.ClientRuntimeInfo.MaxOffset, nil
+}
+
 // follow starts a blank slave and returns how fast it takes the log, from its first byte on. beside, if given, runs meanwhile.
 func (g *group) follow(name string, id int, beside func() error) (string, error) {
 	end, err := g.ha(g.master, "endOffset")
@@ -69,8 +88,10 @@ func (g *group) follow(name string, id int, beside func() error) (string, error)
 	var first, last int64
 	done := make(chan error, 1)
 	started := false
+	c := remoteclient.New(remoteclient.Config{})
+	defer func() { _ = c.Close() }()
 	err = servers.Wait("a blank slave", func() bool {
-		n, err := g.ha(addr, "endOffset")
+		n, err := logEnd(c, addr)
 		switch {
 		case err != nil || n == 0:
 			return false

@@ -2,7 +2,6 @@ package commitlog
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -424,9 +423,13 @@ func (l *Log) appendPiece(b []byte) error {
 	if err := l.ensureReserved(app.tail, app.pos+int64(len(b))); err != nil {
 		return err
 	}
-	app.buf = append(slices.Grow(app.buf, len(b)), b...)
+	// Nothing is staged: what writes what others have staged is done when the lock is let go. The bytes are written as they came.
+	own := app.buf
+	app.buf = b
 	app.pos += int64(len(b))
-	if err := l.writeStaged(); err != nil {
+	err := l.writeStaged()
+	app.buf = own[:0]
+	if err != nil {
 		return err
 	}
 	app.raw = raw

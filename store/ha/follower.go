@@ -96,6 +96,9 @@ type State struct {
 	Err    error     // of the last try
 	Since  time.Time // of the phase
 	Heard  time.Time // the last frame
+	Told   time.Time // the last report
+	// BytesPerSecond is what came in the last whole second.
+	BytesPerSecond int64
 }
 
 // Follower copies the log of a master. It is safe to share.
@@ -104,6 +107,7 @@ type Follower struct {
 	resume chan struct{}
 	near   nearest // as turned, the goroutine's that runs Run
 	turned int     // connections in a row that the master ended before a frame
+	rate   byteRate
 	mu     struct {
 		sync.Mutex
 		State
@@ -128,7 +132,9 @@ func NewFollower(cfg FollowerConfig) *Follower {
 func (f *Follower) State() State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.mu.State
+	st := f.mu.State
+	st.BytesPerSecond = f.rate.read(time.Now())
+	return st
 }
 
 // Resume lets a slave that has stopped look at its master once more.
@@ -340,6 +346,11 @@ func (l *link) report(end func() int64) error {
 		return err
 	}
 	_, err := l.c.Write(appendReport(nil, l.last))
+	if err == nil {
+		l.f.mu.Lock()
+		l.f.mu.Told = time.Now()
+		l.f.mu.Unlock()
+	}
 	return err
 }
 
@@ -393,10 +404,10 @@ func (l *link) receive(addr string) error {
 			if err := l.empty(off); err != nil {
 				return err
 			}
-			l.f.heard(addr)
+			l.f.heard(addr, 0)
 			continue
 		}
-		l.f.heard(addr)
+		l.f.heard(addr, n)
 		l.moved = true
 		if err := l.take(r, off, n); err != nil {
 			return err
@@ -487,10 +498,13 @@ func firstDifference(a, b []byte) int {
 	return -1
 }
 
-func (f *Follower) heard(addr string) {
+// heard notes a frame with n bytes of the log.
+func (f *Follower) heard(addr string, n int) {
+	now := time.Now()
+	f.rate.add(n, now)
 	f.mu.Lock()
 	following := f.mu.Phase == PhaseFollowing
-	f.mu.Heard = time.Now()
+	f.mu.Heard = now
 	f.mu.Unlock()
 	if !following {
 		f.set(PhaseFollowing, addr, nil)

@@ -339,21 +339,6 @@ func (m *Master) receive(id int64, c net.Conn) error {
 	}
 }
 
-// paceCredit is what a sender may make up for: sleeps are longer than they were asked to be, on a busy machine by milliseconds.
-const paceCredit = 20 * time.Millisecond
-
-// pace is when the next bytes of a sender are due.
-type pace struct{ due time.Time }
-
-// sent takes in that n bytes were sent, at a rate that is not to be exceeded, and returns how long to wait before the next.
-func (p *pace) sent(n int, rate int64, now time.Time) time.Duration {
-	if least := now.Add(-paceCredit); p.due.Before(least) {
-		p.due = least
-	}
-	p.due = p.due.Add(time.Duration(n) * time.Second / time.Duration(rate))
-	return p.due.Sub(now)
-}
-
 // send sends the log from pos on until ctx ends.
 func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 	wake := make(chan struct{}, 1)
@@ -361,10 +346,18 @@ func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 	beat := time.NewTimer(m.cfg.Heartbeat)
 	defer beat.Stop()
 	buf := make([]byte, headLen+m.cfg.BatchBytes)
-	pace, fileSize := pace{time.Now()}, m.cfg.Log.LogFileSize()
+	fileSize := m.cfg.Log.LogFileSize()
+	bound, yield := pace{due: time.Now(), credit: paceCredit}, newYield(m.cfg.Log.LogEnd(), time.Now())
 	for {
+		end := m.cfg.Log.LogEnd()
+		far, batch := end-pos > farBehind, m.cfg.BatchBytes
+		if far && c.id != "" && batch < farBatch { // one of mqx; the frames of one of Apache are as large as its master's
+			if batch = farBatch; len(buf) < headLen+farBatch {
+				buf = make([]byte, headLen+farBatch)
+			}
+		}
 		// No frame crosses the end of a file: Apache's slaves drop one that does, and the connection with it, for ever.
-		n := int(min(m.cfg.Log.LogEnd()-pos, int64(m.cfg.BatchBytes), fileSize-pos%fileSize))
+		n := int(min(end-pos, int64(batch), fileSize-pos%fileSize))
 		if n <= 0 {
 			select {
 			case <-ctx.Done():
@@ -382,10 +375,16 @@ func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 		c.next.Store(pos)
 		c.rate.add(n, time.Now())
 		beat.Reset(m.cfg.Heartbeat)
-		if m.cfg.BytesPerSecond > 0 && n > 0 {
-			if err := sleep(ctx, pace.sent(n, m.cfg.BytesPerSecond, time.Now())); err != nil {
-				return err
-			}
+		var wait time.Duration
+		switch now := time.Now(); {
+		case n == 0:
+		case m.cfg.BytesPerSecond > 0:
+			wait = bound.sent(n, m.cfg.BytesPerSecond, now)
+		case far:
+			wait = yield.sent(n, end, now)
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
 		}
 	}
 }

@@ -11,7 +11,7 @@ func TestPace(t *testing.T) {
 	const rate = 1_000_000
 	now := time.Unix(1_000_000, 0)
 	began := now
-	p := pace{now}
+	p := pace{due: now, credit: paceCredit}
 	send := func(batches int) time.Duration {
 		began = now
 		for range batches {
@@ -28,5 +28,37 @@ func TestPace(t *testing.T) {
 	now = now.Add(time.Hour)
 	if took := send(500); took < whole-2*paceCredit || took > whole+paceCredit {
 		t.Errorf("after an hour without any 500 batches took %v, want %v", took, whole)
+	}
+}
+
+// A slave that catches up gets all that it can take while nobody sends, a bounded rate while somebody does, and more than comes
+// in any case.
+func TestYield(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		perSecond int64 // that producers send
+		least     int64
+		most      int64 // 0: no bound
+	}{
+		{"nobody sends", 0, 1_900_000_000, 0},
+		{"some", 1_000_000, yieldRate * 9 / 10, yieldRate * 11 / 10},
+		{"many", 300_000_000, 500_000_000, 660_000_000},
+	} {
+		now := time.Unix(1_000_000, 0)
+		began, end, sent := now, int64(1<<40), int64(0)
+		y := newYield(end, now)
+		for now.Sub(began) < 2*time.Second {
+			step := 125 * time.Microsecond // a frame of 256 KiB at 2 GB/s
+			if wait := y.sent(farBatch, end, now); wait > 0 {
+				step += wait + 60*time.Microsecond
+			}
+			sent += farBatch
+			now = now.Add(step)
+			end += int64(float64(c.perSecond) * step.Seconds())
+		}
+		rate := int64(float64(sent) / now.Sub(began).Seconds())
+		if rate < c.least || c.most > 0 && rate > c.most {
+			t.Errorf("%s: %d bytes a second, want %d to %d", c.name, rate, c.least, c.most)
+		}
 	}
 }

@@ -1,0 +1,152 @@
+package broker
+
+import (
+	"maps"
+	"sync"
+
+	"mqx/remoting"
+)
+
+const (
+	// ownCommitsMost bounds the queues of which a slave remembers that a consumer committed to it.
+	ownCommitsMost = 100_000
+	// setBackMost bounds the queues of which a broker remembers when their offset was set back.
+	setBackMost = 10_000
+)
+
+// ownCommit names a queue of a group.
+type ownCommit struct {
+	offsetKey
+	queue int32
+}
+
+// commitTimes are times, in milliseconds of the epoch, by queue of a group. Safe to share.
+type commitTimes struct {
+	sync.Mutex
+	of map[ownCommit]int64
+}
+
+// copy is what is remembered now.
+func (c *commitTimes) copy() map[ownCommit]int64 {
+	c.Lock()
+	defer c.Unlock()
+	return maps.Clone(c.of)
+}
+
+// table is that in the form of a file; nil for nothing.
+func (c *commitTimes) table() map[string]map[int32]int64 {
+	c.Lock()
+	defer c.Unlock()
+	if len(c.of) == 0 {
+		return nil
+	}
+	out := map[string]map[int32]int64{}
+	for k, when := range c.of {
+		if out[k.String()] == nil {
+			out[k.String()] = map[int32]int64{}
+		}
+		out[k.String()][k.queue] = when
+	}
+	return out
+}
+
+// load takes over what a file has.
+func (c *commitTimes) load(table map[string]map[int32]int64) {
+	c.Lock()
+	defer c.Unlock()
+	c.of = map[ownCommit]int64{}
+	for name, queues := range table {
+		topic, group, ok := splitOffsetKey(name)
+		if !ok {
+			continue
+		}
+		for q, when := range queues {
+			c.of[ownCommit{offsetKey{topic, group}, q}] = when
+		}
+	}
+}
+
+// note remembers a time unless there are as many as may be.
+func (c *commitTimes) note(k ownCommit, when int64, most int) bool {
+	c.Lock()
+	defer c.Unlock()
+	if c.of == nil {
+		c.of = map[ownCommit]int64{}
+	}
+	if _, known := c.of[k]; !known && len(c.of) >= most {
+		return false
+	}
+	c.of[k] = when
+	return true
+}
+
+// offsetsFile is what the file of offsets holds: Apache's table, and what mqx remembers of it, which Apache passes over.
+type offsetsFile struct {
+	remoting.ConsumerOffsets
+	// CommittedHere is, at a slave, when a consumer committed to it last what its master has not got yet.
+	CommittedHere map[string]map[int32]int64 `json:"mqxCommittedHere,omitempty"`
+	// CommittedEpoch is the epoch of the group then.
+	CommittedEpoch int64 `json:"mqxCommittedEpoch,omitempty"`
+	// SetBack is when an offset was last set back or removed; what was set back before SetBackAll is not known one by one.
+	SetBack    map[string]map[int32]int64 `json:"mqxSetBack,omitempty"`
+	SetBackAll int64                      `json:"mqxSetBackAll,omitempty"`
+}
+
+// noteOwn remembers that a consumer committed to this slave what is in the table; false where it remembers too many already. It
+// comes behind the commit, and is in the file with it;
+// epoch is that of the master which is away.
+func (t *offsetTable) noteOwn(topic, group string, queue int32, epoch int64) bool {
+	t.own.Lock()
+	if len(t.own.of) == 0 {
+		t.ownEpoch.Store(epoch)
+	}
+	t.own.Unlock()
+	ok := t.own.note(ownCommit{offsetKey{topic, group}, queue}, t.now().UnixMilli(), ownCommitsMost)
+	t.dirty.Store(true)
+	return ok
+}
+
+// forgetOwn is for a broker that became the master: what was committed to it is what there is.
+func (t *offsetTable) forgetOwn() error {
+	if len(t.own.copy()) == 0 {
+		return nil
+	}
+	t.own.load(nil)
+	t.dirty.Store(true)
+	return t.Save()
+}
+
+// settleOwn forgets what the master has now, or what has moved on there, and reports whether that is anything.
+func (t *offsetTable) settleOwn(told map[string]map[int32]int64) bool {
+	gone := false
+	for k := range t.own.copy() {
+		at, there := told[k.String()][k.queue]
+		if have, ok := t.Committed(k.topic, k.group, k.queue); !ok || there && at >= have {
+			t.own.Lock()
+			delete(t.own.of, k)
+			t.own.Unlock()
+			gone = true
+		}
+	}
+	if gone {
+		t.dirty.Store(true)
+	}
+	return gone
+}
+
+// noteSetBack remembers that somebody has set an offset back, or removed it. What a slave was told before is not taken over then.
+func (t *offsetTable) noteSetBack(k offsetKey, queue int32) {
+	now := t.now().UnixMilli()
+	if t.setBack.note(ownCommit{k, queue}, now, setBackMost) {
+		return
+	}
+	t.setBack.load(nil)
+	t.setBackAll.Store(now)
+}
+
+// setSince reports whether somebody has set an offset back since a time.
+func (t *offsetTable) setSince(k ownCommit, when int64) bool {
+	t.setBack.Lock()
+	defer t.setBack.Unlock()
+	return t.setBack.of[k] > when || t.setBackAll.Load() > when
+}
