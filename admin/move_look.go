@@ -165,7 +165,7 @@ func (l *looker) broker(ctx context.Context, b Broker) error {
 		if ratio, err := strconv.ParseFloat(info["commitLogDiskRatio"], 64); err == nil {
 			v.Disk = ratio
 		}
-		v.Forwards = info["mqxForward"] == message.TrueValue
+		v.Forwards = info[remoting.InfoForward] == message.TrueValue
 	}
 	if err := l.modes(ctx, b, &v); err != nil {
 		return err

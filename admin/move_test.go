@@ -261,7 +261,7 @@ func TestMigrateTwice(t *testing.T) {
 	}
 	for _, b := range masters {
 		now, err := c.topicNow(ctx, b, "T")
-		if err != nil || (now == nil) != (b.Name == "b") || now != nil && now.Attributes[move.AttrForward] != "0|c:4" {
+		if err != nil || (now == nil) != (b.Name == "b") || now != nil && now.Attributes[remoting.AttrForward] != "0|c:4" {
 			t.Errorf("on %s: %v %v", b.Name, now, err)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"mqx/message"
@@ -14,15 +13,8 @@ import (
 	"mqx/store"
 )
 
-// attrForward is the attribute that seals queues of a topic: "FROM|BROKER:N;BROKER:N". What producers send to queue FROM
-// and those behind it is handed to queues 0 to N-1 of each broker, in turn, and answered with what that one says: a move
-// of queues loses no send of a producer that still has an old route, and a queue has one place where its order is made.
-// Apache's brokers know no such attribute.
-const attrForward = "mqx.forward"
-
 // Names of fields of a send that is handed on.
 const (
-	fieldForwarded    = "mqxForwarded"
 	fieldShortQueueID = "e"
 	fieldBroker       = "bname"
 	fieldShortBroker  = "n"
@@ -39,7 +31,7 @@ const maxHops = 8
 
 // hops is how many brokers have handed a send on.
 func hops(fields remoting.Fields) int {
-	v, ok := fields.Get(fieldForwarded)
+	v, ok := fields.Get(remoting.FieldForwarded)
 	if !ok {
 		return 0
 	}
@@ -50,54 +42,25 @@ func hops(fields remoting.Fields) int {
 	return max(n, 1)
 }
 
-// forwarding is a parsed attrForward.
-type forwarding struct {
-	from  int32
-	slots []forwardSlot
-}
-
 // forwardSlot is a queue that gets what is sent to a sealed one.
 type forwardSlot struct {
 	broker string
 	queue  int32
 }
 
-// parseForward reads the value of the attribute.
-func parseForward(text string) (*forwarding, error) {
-	first, rest, ok := strings.Cut(text, "|")
-	from, err := strconv.ParseInt(first, 10, 32)
-	if !ok || err != nil || from < 0 || from > maxQueues {
-		return nil, fmt.Errorf("cannot read %q: it has the form QUEUE|BROKER:QUEUES;BROKER:QUEUES", text)
-	}
-	f := &forwarding{from: int32(from)}
-	for part := range strings.SplitSeq(rest, ";") {
-		broker, count, _ := strings.Cut(part, ":")
-		n, err := strconv.ParseInt(count, 10, 32)
-		if err != nil || broker == "" || n < 1 || len(f.slots)+int(n) > maxQueues {
-			return nil, fmt.Errorf("cannot read %q: %q is no broker with 1 to %d queues", text, part, maxQueues)
-		}
-		for q := range int32(n) {
-			f.slots = append(f.slots, forwardSlot{broker, q})
-		}
-	}
-	return f, nil
-}
-
 // forwardOf is the forwarding of a topic, nil where it has none.
-func forwardOf(c *remoting.TopicConfig) (*forwarding, error) {
-	text, ok := c.Attributes[attrForward]
+func forwardOf(c *remoting.TopicConfig) (*remoting.Forward, error) {
+	text, ok := c.Attributes[remoting.AttrForward]
 	if !ok {
 		return nil, nil
 	}
-	return parseForward(text)
+	return remoting.ParseForward(text)
 }
 
-// slot is where a queue is forwarded to; false: it is not sealed.
-func (f *forwarding) slot(queue int32) (forwardSlot, bool) {
-	if queue < f.from || len(f.slots) == 0 {
-		return forwardSlot{}, false
-	}
-	return f.slots[int(queue-f.from)%len(f.slots)], true
+// sealedSlot is where a queue is forwarded to; false: it is not sealed.
+func sealedSlot(f *remoting.Forward, queue int32) (forwardSlot, bool) {
+	broker, to, sealed := f.Slot(queue)
+	return forwardSlot{broker, to}, sealed
 }
 
 // forwardSend hands a send to a sealed queue on, or answers it. false: it is stored here, in the queue that the head says.
@@ -107,7 +70,7 @@ func (b *Broker) forwardSend(it *sendItem) bool {
 	if !h.Batch && p.half(h.ReconsumeTimes) {
 		return false // its producer ends it here; what is committed goes on from here
 	}
-	if _, ok, _ := p.queueByPriority(it.topic.WriteQueueNums); ok && f.from > 0 {
+	if _, ok, _ := p.queueByPriority(it.topic.WriteQueueNums); ok && f.From > 0 {
 		return false // it goes to one of the queues that stay
 	}
 	if h.QueueID < 0 {
@@ -116,7 +79,7 @@ func (b *Broker) forwardSend(it *sendItem) bool {
 			h.QueueID = rand.Int32N(n)
 		}
 	}
-	to, sealed := f.slot(h.QueueID)
+	to, sealed := sealedSlot(f, h.QueueID)
 	if !sealed {
 		return false
 	}
@@ -204,7 +167,7 @@ func forwarded(r *remoting.Command, to forwardSlot) *remoting.Command {
 		name = fieldShortQueueID
 	}
 	cmd.Fields.SetInt(name, int64(to.queue))
-	cmd.Fields.SetInt(fieldForwarded, int64(hops(r.Fields))+1)
+	cmd.Fields.SetInt(remoting.FieldForwarded, int64(hops(r.Fields))+1)
 	return cmd
 }
 
@@ -221,7 +184,7 @@ func (b *Broker) putOrForward(ps []*store.Put) {
 			}
 			continue
 		}
-		to, sealed := tp.forward.slot(p.Record.QueueID)
+		to, sealed := sealedSlot(tp.forward, p.Record.QueueID)
 		if sealed && to.broker == b.identity().name {
 			p.Record.QueueID, sealed = to.queue, false
 		}
@@ -311,7 +274,7 @@ func (b *Broker) forwardPut(p *store.Put, to forwardSlot) {
 		QueueID: to.queue, SysFlag: rec.SysFlag, BornTimestamp: rec.BornTimestamp, Flag: rec.Flag, Properties: string(props),
 		ReconsumeTimes: rec.ReconsumeTimes,
 	})
-	req.Fields.SetInt(fieldForwarded, 1)
+	req.Fields.SetInt(remoting.FieldForwarded, 1)
 	req.Body = rec.Body
 	failed := func(err error) {
 		b.forwards.failed(to.broker, addr, err)

@@ -20,35 +20,6 @@ import (
 	"mqx/store"
 )
 
-func TestParseForward(t *testing.T) {
-	for _, tt := range []struct {
-		text  string
-		queue int32
-		want  forwardSlot
-		ok    bool // it is sealed
-	}{
-		{"0|d:4", 3, forwardSlot{"d", 3}, true},
-		{"0|d:2;e:1", 4, forwardSlot{"d", 1}, true},
-		{"0|d:2;e:1", 2, forwardSlot{"e", 0}, true},
-		{"2|b:2", 1, forwardSlot{}, false},
-		{"2|b:2", 5, forwardSlot{"b", 1}, true},
-	} {
-		f, err := parseForward(tt.text)
-		if err != nil {
-			t.Errorf("%s: %v", tt.text, err)
-			continue
-		}
-		if got, ok := f.slot(tt.queue); got != tt.want || ok != tt.ok {
-			t.Errorf("%s: queue %d goes to %v, %v", tt.text, tt.queue, got, ok)
-		}
-	}
-	for _, text := range []string{"", "0", "|d:4", "-1|d:4", "0|", "0|d", "0|d:0", "0|d:x", "0|:4", "0|d:99999999", "x|d:4"} {
-		if f, err := parseForward(text); err == nil {
-			t.Errorf("%q is %v", text, f)
-		}
-	}
-}
-
 // sealing is a broker with a sealed topic and the one that has its queues now.
 type sealing struct{ s, d *running }
 
@@ -125,7 +96,7 @@ func TestSealAndForward(t *testing.T) {
 		t.Errorf("the new queues end at %v", got)
 	}
 	waitFor(t, "the delayed message", func() bool { return p.d.store.MaxOffset("T", 3) == 1 })
-	if _, ok := p.s.topics.Get("T").Attributes[attrForward]; !ok {
+	if _, ok := p.s.topics.Get("T").Attributes[remoting.AttrForward]; !ok {
 		t.Error("the attribute is gone")
 	}
 	// A broker that takes no messages at all hands them on too.
@@ -507,7 +478,7 @@ func TestUnreadableSeal(t *testing.T) {
 	tt := memTopics()
 	tt.log = slog.New(slog.NewTextHandler(&said, nil))
 	c := remoting.NewTopicConfig("T")
-	c.Attributes = map[string]string{attrForward: "nonsense"}
+	c.Attributes = map[string]string{remoting.AttrForward: "nonsense"}
 	if tp := tt.newTopic(c); tp.forward != nil || !strings.Contains(said.String(), "takes messages") {
 		t.Errorf("%v %s", tp.forward, said.String())
 	}

@@ -120,7 +120,7 @@ func (b *Broker) runtimeInfo(now time.Time) map[string]string {
 	b.poolInfo(num)
 	b.delayInfo(t)
 	b.diagnosisInfo(t, now)
-	t["mqxForward"] = "true" // it knows attrForward
+	t[remoting.InfoForward] = "true"
 	return t
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mqx/remoting"
 )
 
 // attribute is one key that topics (or groups) may carry.
@@ -30,8 +32,8 @@ var topicAttributes = map[string]attribute{
 	"queue.type":            {values: []string{"SimpleCQ", "BatchCQ", "RocksDBCQ"}, served: []string{"SimpleCQ", "BatchCQ"}},
 	"reserve.time":          {changeable: true, onlyDefault: "-1", min: -1, max: 1<<63 - 1},
 	"lite.topic.expiration": {changeable: true, onlyDefault: "-1", min: -1, max: 1<<63 - 1},
-	attrForward: {changeable: true, form: func(value string) error {
-		_, err := parseForward(value)
+	remoting.AttrForward: {changeable: true, form: func(value string) error {
+		_, err := remoting.ParseForward(value)
 		return err
 	}},
 }

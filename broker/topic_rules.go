@@ -9,7 +9,7 @@ import (
 )
 
 // maxQueues bounds the queues of one topic.
-const maxQueues = 65536
+const maxQueues = remoting.MaxForwardQueues
 
 // Unit flags of a topic (topicSysFlag).
 const (
@@ -113,9 +113,9 @@ func (t *topicTable) checkTopic(c remoting.TopicConfig, changes map[string]strin
 	if err != nil {
 		return c, err
 	}
-	_, asked := changes["+"+attrForward]
+	_, asked := changes["+"+remoting.AttrForward]
 	if old != nil && !asked && !writable(old.Perm) && writable(c.Perm) {
-		delete(merged, attrForward) // it is written here again
+		delete(merged, remoting.AttrForward) // it is written here again
 	}
 	c.Attributes = merged
 	return c, nil

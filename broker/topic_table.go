@@ -27,8 +27,8 @@ type topic struct {
 	name           []byte
 	saved          atomic.Bool // topics.json on disk holds it
 	puts, putBytes *stats.Counter
-	in             *topicMeter // what came, by kind; nil where it is not told apart
-	forward        *forwarding // where sends to sealed queues go; nil for none
+	in             *topicMeter       // what came, by kind; nil where it is not told apart
+	forward        *remoting.Forward // where sends to sealed queues go; nil for none
 }
 
 // topicTable is all topics of the broker. Safe to share.
@@ -141,7 +141,7 @@ func (t *topicTable) allSaved() bool {
 func (t *topicTable) newTopic(c remoting.TopicConfig) *topic {
 	forward, err := forwardOf(&c)
 	if err != nil { // changes are checked: it comes from a file, or from a master
-		t.log.Error("a topic that is marked as sealed takes messages", "topic", c.TopicName, "attribute", attrForward, "error", err)
+		t.log.Error("a topic that is marked as sealed takes messages", "topic", c.TopicName, "attribute", remoting.AttrForward, "error", err)
 	}
 	return &topic{
 		TopicConfig: c,

@@ -4,52 +4,55 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
+
+	"mqx/remoting"
 )
 
-// AttrForward is the attribute by which a broker of mqx seals queues of a topic: "FROM|BROKER:N;BROKER:N". It stores
-// nothing in queue FROM and those behind it any more, hands what comes for them to queues 0 to N-1 of each broker, in turn,
-// and answers with what that says.
-const AttrForward = "mqx.forward"
-
-// maxForward bounds the queues that sends are handed on to, as brokers do.
-const maxForward = 4096
-
-// seal lets the source hand on what producers with an old route still send to it, where it can. slots are the brokers that
-// get it, with their queues.
-func (p *Part) seal(ob *Observation, slots []string) {
-	n := slotQueues(slots)
-	if !ob.Brokers[p.Source].Forwards || n == 0 || n > maxForward || !p.seals() {
+// seal lets the source hand on what producers with an old route still send to it, where it can, to the queues in to.
+func (p *Part) seal(ob *Observation, to []remoting.ForwardTo) {
+	f := &remoting.Forward{From: p.From, To: to}
+	if !ob.Brokers[p.Source].Forwards || f.Check() != nil || !p.seals() {
 		return
 	}
 	p.Sealed.Attributes = maps.Clone(p.Sealed.Attributes)
 	if p.Sealed.Attributes == nil {
 		p.Sealed.Attributes = map[string]string{}
 	}
-	p.Sealed.Attributes[AttrForward] = fmt.Sprintf("%d|%s", p.From, strings.Join(slots, ";"))
+	p.Sealed.Attributes[remoting.AttrForward] = f.String()
 }
 
 // Forwards reports whether the sealed source hands on what is sent to it.
-func (p *Part) Forwards() bool { return p.Sealed.Attributes[AttrForward] != "" }
+func (p *Part) Forwards() bool { return p.Sealed.Attributes[remoting.AttrForward] != "" }
+
+// forward is where a sealed topic hands on to; nil: nowhere, as far as it can be read.
+func (t *Topic) forward() *remoting.Forward {
+	if t == nil {
+		return nil
+	}
+	f, err := remoting.ParseForward(t.Attributes[remoting.AttrForward])
+	if err != nil {
+		return nil // brokers take messages then
+	}
+	return f
+}
 
 // toTargets are the queues that the plan makes for the source's.
-func (p *Part) toTargets() (out []string) {
+func (p *Part) toTargets() (out []remoting.ForwardTo) {
 	for i := range p.Targets {
-		out = append(out, fmt.Sprintf("%s:%d", p.Targets[i].Broker, p.Targets[i].To.Write))
+		out = append(out, remoting.ForwardTo{Broker: p.Targets[i].Broker, Queues: p.Targets[i].To.Write})
 	}
 	return out
 }
 
 // toOthers are the queues of the brokers that have the topic beside the sources.
-func toOthers(ob *Observation, topic string, sources []string) (out []string) {
+func toOthers(ob *Observation, topic string, sources []string) (out []remoting.ForwardTo) {
 	if len(ob.NameServers) == 0 {
 		return nil
 	}
 	queues := ob.NameServers[0].Routes[topic].Queues
 	for _, b := range slices.Sorted(maps.Keys(queues)) {
 		if q := queues[b]; q.Perm&PermWrite != 0 && q.Write > 0 && !slices.Contains(sources, b) {
-			out = append(out, fmt.Sprintf("%s:%d", b, q.Write))
+			out = append(out, remoting.ForwardTo{Broker: b, Queues: q.Write})
 		}
 	}
 	return out
@@ -57,12 +60,12 @@ func toOthers(ob *Observation, topic string, sources []string) (out []string) {
 
 // unsealed is a configuration that hands nothing on: of a broker that was drained once and is written again.
 func (t *Topic) unsealed() *Topic {
-	if _, ok := t.Attributes[AttrForward]; !ok {
+	if _, ok := t.Attributes[remoting.AttrForward]; !ok {
 		return t
 	}
 	c := *t
 	c.Attributes = maps.Clone(t.Attributes)
-	delete(c.Attributes, AttrForward)
+	delete(c.Attributes, remoting.AttrForward)
 	if len(c.Attributes) == 0 {
 		c.Attributes = nil
 	}
@@ -79,7 +82,7 @@ func (d *Decision) redirect(ob *Observation) bool {
 		}
 		for _, b := range slices.Sorted(maps.Keys(ob.Others[p.Topic])) {
 			was := ob.Others[p.Topic][b]
-			if !was.handsTo(p.Source) {
+			if !was.forward().LeadsTo(p.Source) {
 				continue
 			}
 			to := was.handingTo(p.Source, p.goneTo(ob, b))
@@ -94,9 +97,9 @@ func (d *Decision) redirect(ob *Observation) bool {
 }
 
 // goneTo are the queues that the source's have gone to, for a broker beside it.
-func (p *Part) goneTo(ob *Observation, but string) []string {
-	if _, slots, ok := strings.Cut(p.Sealed.Attributes[AttrForward], "|"); ok {
-		return strings.Split(slots, ";")
+func (p *Part) goneTo(ob *Observation, but string) []remoting.ForwardTo {
+	if f := p.Sealed.forward(); f != nil {
+		return f.To
 	}
 	if len(p.Targets) > 0 {
 		return p.toTargets()
@@ -104,42 +107,25 @@ func (p *Part) goneTo(ob *Observation, but string) []string {
 	return toOthers(ob, p.Topic, []string{p.Source, but})
 }
 
-// handsTo reports whether a sealed topic hands on to a broker.
-func (t *Topic) handsTo(broker string) bool {
-	_, slots, _ := strings.Cut(t.Attributes[AttrForward], "|")
-	return slices.ContainsFunc(strings.Split(slots, ";"), func(s string) bool { return strings.HasPrefix(s, broker+":") })
-}
-
 // handingTo is the configuration with queues in the place of a broker's; nil where there are none, or too many.
-func (t *Topic) handingTo(broker string, slots []string) *Topic {
-	from, old, _ := strings.Cut(t.Attributes[AttrForward], "|")
-	var out []string
-	for s := range strings.SplitSeq(old, ";") {
-		if strings.HasPrefix(s, broker+":") {
-			out = append(out, slots...)
+func (t *Topic) handingTo(broker string, to []remoting.ForwardTo) *Topic {
+	old := t.forward()
+	if old == nil || len(to) == 0 {
+		return nil
+	}
+	f := &remoting.Forward{From: old.From}
+	for _, slot := range old.To {
+		if slot.Broker == broker {
+			f.To = append(f.To, to...)
 			continue
 		}
-		out = append(out, s)
+		f.To = append(f.To, slot)
 	}
-	if n := slotQueues(out); len(slots) == 0 || n < 1 || n > maxForward {
+	if f.Check() != nil {
 		return nil
 	}
 	c := *t
 	c.Attributes = maps.Clone(t.Attributes)
-	c.Attributes[AttrForward] = from + "|" + strings.Join(out, ";")
+	c.Attributes[remoting.AttrForward] = f.String()
 	return &c
-}
-
-// slotQueues is the number of queues of slots, 0 where one has none.
-func slotQueues(slots []string) int {
-	n := 0
-	for _, s := range slots {
-		_, count, _ := strings.Cut(s, ":")
-		q, err := strconv.Atoi(count)
-		if err != nil || q < 1 {
-			return 0
-		}
-		n += q
-	}
-	return n
 }

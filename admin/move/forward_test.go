@@ -1,9 +1,12 @@
 package move
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"mqx/remoting"
 )
 
 // sealWorld has T with 4 queues on a and b, and nothing on d.
@@ -49,11 +52,11 @@ func TestSealForwards(t *testing.T) {
 				if !forwards {
 					want = ""
 				}
-				if got := p.Sealed.Attributes[AttrForward]; got != want || p.Forwards() != (want != "") {
+				if got := p.Sealed.Attributes[remoting.AttrForward]; got != want || p.Forwards() != (want != "") {
 					t.Errorf("forwards %v: %q, not %q", forwards, got, want)
 				}
 				for _, c := range []*Topic{&p.Was, &p.Grown} {
-					if c.Attributes[AttrForward] != "" {
+					if c.Attributes[remoting.AttrForward] != "" {
 						t.Errorf("%s before the seal", c)
 					}
 				}
@@ -61,7 +64,7 @@ func TestSealForwards(t *testing.T) {
 				if told := strings.Contains(strings.Join(notes, " "), "stop its producers"); told != (tt.ask.Ordered && !forwards) {
 					t.Errorf("forwards %v: told %v", forwards, notes)
 				}
-				if tt.ask.Kind == Resize && p.Final.Attributes[AttrForward] != "" {
+				if tt.ask.Kind == Resize && p.Final.Attributes[remoting.AttrForward] != "" {
 					t.Errorf("%s at the end", p.Final)
 				}
 			}
@@ -74,14 +77,14 @@ func TestUnsealedTarget(t *testing.T) {
 	t.Parallel()
 	ob := sealWorld(true)
 	v := ob.Brokers["b"].Topics["T"]
-	v.Config.Perm, v.Config.Attributes = 4, map[string]string{AttrForward: "0|a:4", "message.type": "NORMAL"}
+	v.Config.Perm, v.Config.Attributes = 4, map[string]string{remoting.AttrForward: "0|a:4", "message.type": "NORMAL"}
 	ob.Brokers["b"].Topics["T"] = v
 	st, err := Build(&Ask{ID: "p", Kind: Migrate, Topic: "T", Sources: []string{"a"}, Targets: []string{"b"}}, ob, time.Unix(1, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	to := st.Parts[0].Targets[0].To
-	if to.Perm != 6 || to.Attributes[AttrForward] != "" || to.Attributes["message.type"] != "NORMAL" {
+	if to.Perm != 6 || to.Attributes[remoting.AttrForward] != "" || to.Attributes["message.type"] != "NORMAL" {
 		t.Errorf("the target becomes %s with %v", to, to.Attributes)
 	}
 }
@@ -137,11 +140,11 @@ func TestRemoveRedirects(t *testing.T) {
 	sealed.Config = st.Parts[0].Sealed
 	ob.Brokers["a"].Topics["T"] = sealed
 	ob.Brokers["d"].Topics["T"] = TopicView{Config: *st.Parts[0].Targets[0].To, Queues: make([]Range, 4)}
-	old := Topic{Read: 4, Write: 4, Perm: 4, Attributes: map[string]string{AttrForward: "0|z:1;a:4", "message.type": "NORMAL"}}
-	ob.Others = map[string]map[string]Topic{"T": {"x": old, "y": {Read: 4, Write: 4, Perm: 4, Attributes: map[string]string{AttrForward: "0|ab:4"}}}}
+	old := Topic{Read: 4, Write: 4, Perm: 4, Attributes: map[string]string{remoting.AttrForward: "0|z:1;a:4", "message.type": "NORMAL"}}
+	ob.Others = map[string]map[string]Topic{"T": {"x": old, "y": {Read: 4, Write: 4, Perm: 4, Attributes: map[string]string{remoting.AttrForward: "0|ab:4"}}}}
 	d := Next(st, ob, now)
 	if len(d.Commands) != 1 || d.Next.Phase != Settled || d.Commands[0].Broker != "x" || !d.Commands[0].Was.Same(&old) ||
-		d.Commands[0].To.Attributes[AttrForward] != "0|z:1;d:4" || d.Commands[0].To.Attributes["message.type"] != "NORMAL" {
+		d.Commands[0].To.Attributes[remoting.AttrForward] != "0|z:1;d:4" || d.Commands[0].To.Attributes["message.type"] != "NORMAL" {
 		t.Fatalf("%s: %v %v", d.Next.Phase, d.Commands, d.Waiting)
 	}
 	ob.Others["T"]["x"] = *d.Commands[0].To
@@ -149,7 +152,7 @@ func TestRemoveRedirects(t *testing.T) {
 		t.Fatalf("%s: %v %v", d.Next.Phase, d.Commands, d.Waiting)
 	}
 	many := old
-	many.Attributes = map[string]string{AttrForward: "0|a:1;z:4096"}
+	many.Attributes = map[string]string{remoting.AttrForward: fmt.Sprintf("0|a:1;z:%d", remoting.MaxForwardQueues-3)}
 	ob.Others["T"]["x"] = many
 	if d := Next(st, ob, now); len(d.Commands) != 0 || d.Next.Phase != Settled || len(d.Waiting) != 1 {
 		t.Fatalf("%s: %v %v", d.Next.Phase, d.Commands, d.Waiting)

@@ -24,7 +24,7 @@ type BrokerView struct {
 	Replicas, InSync int
 	// Disk is the used share of the disk of its log, 0 to 1; negative where it does not say.
 	Disk float64
-	// Forwards: it hands on what is sent to sealed queues (AttrForward). Looked at before CHECKED.
+	// Forwards: it hands on what is sent to sealed queues (remoting.AttrForward). Looked at before CHECKED.
 	Forwards bool
 	// LogEnd is the end of its log, Copied how much of it every replica in sync has. 0 without a replica.
 	LogEnd, Copied int64

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"mqx/remoting"
 )
 
 // Ask is a plan in the words of who asks for it.
@@ -194,7 +196,7 @@ func (p *Part) resize(a *Ask, ob *Observation) error {
 	}
 	p.From = n
 	final := p.Sealed
-	p.seal(ob, []string{fmt.Sprintf("%s:%d", p.Source, n)})
+	p.seal(ob, []remoting.ForwardTo{{Broker: p.Source, Queues: n}})
 	final.Read, final.Write = n, n
 	p.Final = &final
 	p.reorder(ob, p.Source+":"+strconv.Itoa(int(n)))

@@ -97,8 +97,8 @@ func (t *Topic) String() string {
 		perm = "-"
 	}
 	s := fmt.Sprintf("%d/%d %s", t.Read, t.Write, perm)
-	if _, to, ok := strings.Cut(t.Attributes[AttrForward], "|"); ok {
-		s += " (sends go to " + to + ")"
+	if f := t.forward(); f != nil {
+		s += " (sends go to " + f.Targets() + ")"
 	}
 	if t.Order {
 		s += " ordered"

@@ -197,23 +197,18 @@ func (w *world) release(b *simBroker) {
 
 // handedOn is where a message for a queue is stored: elsewhere when the queue is sealed, nowhere while that broker is away.
 func (w *world) handedOn(b *simBroker, t *simTopic, queue int) (*simTopic, int, bool) {
-	from, rest, sealed := strings.Cut(t.config.Attributes[AttrForward], "|")
-	first, _ := strconv.Atoi(from)
-	if !sealed || queue < first {
+	f := t.config.forward()
+	if f == nil {
 		return t, queue, true
 	}
-	var slots []simQueue
-	for part := range strings.SplitSeq(rest, ";") {
-		name, n, _ := strings.Cut(part, ":")
-		count, _ := strconv.Atoi(n)
-		for q := range count {
-			slots = append(slots, simQueue{name, q})
-		}
+	broker, id, sealed := f.Slot(int32(queue))
+	if !sealed {
+		return t, queue, true
 	}
-	to := slots[(queue-first)%len(slots)]
+	to := simQueue{broker, int(id)}
 	d := w.brokers[to.broker]
 	dt := d.topics[simTopicName]
-	if !d.up(w) || dt == nil || to.id >= len(dt.queues) || d != b && dt.config.Attributes[AttrForward] != "" {
+	if !d.up(w) || dt == nil || to.id >= len(dt.queues) || d != b && dt.config.forward() != nil {
 		return nil, 0, false
 	}
 	return dt, to.id, true
@@ -268,7 +263,7 @@ func (w *world) produce(p *simProducer) {
 	b := w.brokers[q.broker]
 	t := b.topics[simTopicName]
 	// A broker looks at its own permission only for ordered topics, at the topic's never.
-	hands := t != nil && t.config.Attributes[AttrForward] != ""
+	hands := t != nil && t.config.forward() != nil
 	if !b.up(w) || t == nil || q.id >= int(max(t.config.Read, t.config.Write)) || w.ordered && b.perm&PermWrite == 0 && !hands {
 		p.at = w.now // an error makes a client ask again
 		return
