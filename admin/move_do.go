@@ -123,6 +123,15 @@ func (c *Client) endsAt(ctx context.Context, b Broker, cmd *move.Command) error 
 	if err != nil {
 		return err
 	}
+	if cmd.Was != nil && max(cmd.Was.Read, cmd.Was.Write) == 0 {
+		shut, err := c.shutQueues(ctx, b, cmd.Topic, int32(len(cmd.Max)))
+		if err != nil {
+			return err
+		}
+		for q, r := range shut {
+			ranges[int32(q)] = r
+		}
+	}
 	for q, end := range cmd.Max {
 		r, ok := ranges[int32(q)]
 		if cmd.To != nil && int32(q) < cmd.To.Read {

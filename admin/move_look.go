@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mqx/admin/move"
+	"mqx/client"
 	"mqx/internal/sorted"
 	"mqx/message"
 	"mqx/remoting"
@@ -166,6 +167,8 @@ func (l *looker) broker(ctx context.Context, b Broker) error {
 			v.Disk = ratio
 		}
 		v.Forwards = info[remoting.InfoForward] == message.TrueValue
+		v.AsksSignature = props["authenticationEnabled"] == message.TrueValue || props["aclEnable"] == message.TrueValue
+		v.Signs = props["innerClientAuthenticationCredentials"] != ""
 	}
 	if err := l.modes(ctx, b, &v); err != nil {
 		return err
@@ -274,6 +277,11 @@ func (l *looker) topic(ctx context.Context, b Broker, topic string, v *move.Brok
 	if found < len(tv.Queues) {
 		return fmt.Errorf("the broker told of %d queues, the topic has %d", found, len(tv.Queues))
 	}
+	if n := l.st.Hidden(b.Name, topic); len(tv.Queues) == 0 && n > 0 {
+		if tv.Queues, err = l.c.shutQueues(ctx, b, topic, n); err != nil {
+			return err
+		}
+	}
 	v.Topics[topic] = tv
 	groups, err := l.c.topicGroups(ctx, b.Addr, topic)
 	if err != nil {
@@ -290,6 +298,23 @@ func (l *looker) topic(ctx context.Context, b Broker, topic string, v *move.Brok
 		known[g] = true
 	}
 	return nil
+}
+
+// shutQueues are the ends of queues that a plan has shut: the broker has them still, and tells of each that it is asked for.
+func (c *Client) shutQueues(ctx context.Context, b Broker, topic string, n int32) ([]move.Range, error) {
+	out := make([]move.Range, n)
+	for q := range n {
+		h := &remoting.QueryConsumeQueueHeader{Topic: topic, QueueID: q}
+		var err error
+		if out[q].Min, err = c.queuePosition(ctx, b.Addr, h, client.Position{Kind: client.AtStart}); err != nil {
+			return nil, err
+		}
+		if out[q].Max, err = c.queuePosition(ctx, b.Addr, h, client.Position{Kind: client.AtEnd}); err != nil {
+			return nil, err
+		}
+		out[q].Min, out[q].Max = max(0, out[q].Min), max(0, out[q].Max)
+	}
+	return out, nil
 }
 
 // nameServer looks at what one name server says.

@@ -63,12 +63,17 @@ func TestMigrate(t *testing.T) {
 		{name: "apache pop", push: map[string]any{"serverRebalance": true, "popInvisible": 10000}, pop: true, apache: true},
 		{name: "apache broadcast", push: last, apache: true},
 		{name: "go", goes: true},
+		{name: "apache go", goes: true, apache: true},
 		{name: "old", old: true},
+		{name: "apache old", old: true, apache: true},
 		{name: "stale", stale: true},
 		{name: "stale orderly", push: orderly, shards: true, stale: true},
 		{name: "killed", kills: everyKill},
 		{name: "killed orderly", push: orderly, shards: true, kills: everyKill},
+		{name: "killed pop", push: map[string]any{"serverRebalance": true, "popInvisible": 10000}, pop: true, kills: everyKill},
+		{name: "killed broadcast", push: last, kills: everyKill},
 		{name: "killed apache", apache: true, kills: everyKill},
+		{name: "killed apache orderly", push: orderly, shards: true, apache: true, kills: everyKill},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if !tt.short && !allMigrations() {

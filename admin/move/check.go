@@ -59,7 +59,12 @@ func (s *State) Problems(ob *Observation) (problems, notes []string) {
 		p := &s.Parts[i]
 		p.problems(s, ob, say)
 		if p.Ordered && p.seals() && !p.Forwards() && len(p.Targets) > 0 {
-			notes = append(notes, fmt.Sprintf("topic %s is ordered, and broker %s takes what a producer with an old route sends: stop its producers from SEALED to OPENED, or know that each of them asks for routes every %s", p.Topic, p.Source, s.interval()))
+			notes = append(notes, fmt.Sprintf("topic %[1]s is ordered, and broker %[2]s cannot hand on what a producer with an old route sends: before the target is read the queues there are shut, "+
+				"and such a producer is refused (illegal queueId) until it asks for the route again; stop its producers from SEALED to OPENED where no send may fail", p.Topic, p.Source))
+		}
+		if to := p.unsignedTo(ob); to != "" {
+			notes = append(notes, fmt.Sprintf("broker %[1]s takes only what is signed, and broker %[2]s has no innerClientAuthenticationCredentials to sign what it hands on: what producers with an old route send to topic %[3]s, and what is delayed there, "+
+				"is refused; set them on %[2]s first, or pause at VISIBLE until every producer has asked for the route", to, p.Source, p.Topic))
 		}
 		if modes := ob.Brokers[p.Source].Modes[p.Topic]; len(modes) > 0 {
 			for _, name := range slices.Sorted(maps.Keys(modes)) {
@@ -130,6 +135,20 @@ func (p *Part) problems(s *State, ob *Observation, say func(string, ...any)) {
 			p.orderProblems(ns, say)
 		}
 	}
+}
+
+// unsignedTo is a broker that would refuse what the source hands on, "" when there is none.
+func (p *Part) unsignedTo(ob *Observation) string {
+	f := p.Sealed.forward()
+	if f == nil || ob.Brokers[p.Source].Signs {
+		return ""
+	}
+	for _, to := range f.To {
+		if to.Broker != p.Source && ob.Brokers[to.Broker].AsksSignature {
+			return to.Broker
+		}
+	}
+	return ""
 }
 
 // leaves reports whether producers can no longer write the topic on the source at all.

@@ -18,7 +18,7 @@ func (d *Decision) afterSeal(ob *Observation, now time.Time) Decision {
 			for i := range st.Parts {
 				st.Parts[i].SealedMax = nil
 			}
-			d.Note, st.LogEnds = late, nil
+			d.Note, d.Commands, st.LogEnds = late, st.unshut(ob), nil
 			return d.enter(Sealed, now)
 		}
 	}
@@ -246,6 +246,14 @@ func (d *Decision) open(ob *Observation, now time.Time) Decision {
 	if d.gated(st.Gates(ob, false)) {
 		return *d // read a moment ago and not any more: a group came, or an offset went back
 	}
+	if d.shut(ob) {
+		st.Agreed, d.Record, d.Wait = time.Time{}, true, 0
+		return *d
+	}
+	if st.shuts() && !d.agree(now, nil, st.interval()) { // what the broker was about to store is there by then
+		d.Waiting = []string{"what was on its way into the queues that are shut now"}
+		return *d
+	}
 	for i := range st.Parts {
 		p := &st.Parts[i]
 		if !p.Ordered {
@@ -290,6 +298,9 @@ func (d *Decision) remove(ob *Observation, now time.Time) Decision {
 		return d.enter(Removed, now)
 	}
 	if !st.Spec.Policy.Remove {
+		if st.shuts() {
+			return d.halted("the source keeps its messages until they expire, and its queues are shut; finish removes it")
+		}
 		return d.halted("the source stays readable until its messages expire; finish removes it")
 	}
 	if b := st.hidesPops(ob); b != "" {
@@ -304,7 +315,7 @@ func (d *Decision) remove(ob *Observation, now time.Time) Decision {
 		switch {
 		case cur.Same(p.Final):
 		case p.Final == nil:
-			d.Commands = append(d.Commands, Command{Kind: DeleteTopic, Broker: p.Source, Topic: p.Topic, Was: &p.Sealed, Max: p.SealedMax})
+			d.Commands = append(d.Commands, Command{Kind: DeleteTopic, Broker: p.Source, Topic: p.Topic, Was: p.rests(), Max: p.SealedMax})
 		default:
 			d.Commands = append(d.Commands, Command{Kind: SetTopic, Broker: p.Source, Topic: p.Topic, Was: &p.Sealed, To: p.Final, Max: p.SealedMax})
 		}

@@ -28,6 +28,9 @@ func Foresee(st *State, ob *Observation) (out []Command) {
 	out = append(out, d.seal(&seen, now).Commands...)
 	for i := range s.Parts {
 		p := &s.Parts[i]
+		if p.Shut != nil {
+			out = append(out, Command{Kind: SetTopic, Broker: p.Source, Topic: p.Topic, Was: &p.Sealed, To: p.Shut})
+		}
 		if p.Ordered {
 			for _, t := range p.Targets {
 				out = append(out, Command{Kind: SetTopic, Broker: t.Broker, Topic: p.Topic, Was: t.mid(), To: t.To})
@@ -41,7 +44,7 @@ func Foresee(st *State, ob *Observation) (out []Command) {
 		p := &s.Parts[i]
 		switch {
 		case p.Final == nil:
-			out = append(out, Command{Kind: DeleteTopic, Broker: p.Source, Topic: p.Topic, Was: &p.Sealed},
+			out = append(out, Command{Kind: DeleteTopic, Broker: p.Source, Topic: p.Topic, Was: p.rests()},
 				Command{Kind: CleanRoute, Broker: p.Source, Topic: p.Topic})
 		case !p.Sealed.Same(p.Final):
 			out = append(out, Command{Kind: SetTopic, Broker: p.Source, Topic: p.Topic, Was: &p.Sealed, To: p.Final})

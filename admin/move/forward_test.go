@@ -72,6 +72,27 @@ func TestSealForwards(t *testing.T) {
 	}
 }
 
+// What a broker hands on unsigned to one that asks for signatures would be refused: the plan says so.
+func TestForwardUnsigned(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ forwards, asks, signs, told bool }{
+		{true, true, false, true}, {true, true, true, false}, {true, false, false, false}, {false, true, false, false},
+	} {
+		ob := sealWorld(tt.forwards)
+		a, d := ob.Brokers["a"], ob.Brokers["d"]
+		a.Signs, d.AsksSignature = tt.signs, tt.asks
+		ob.Brokers["a"], ob.Brokers["d"] = a, d
+		st, err := Build(&Ask{ID: "p", Kind: Migrate, Topic: "T", Sources: []string{"a"}, Targets: []string{"d"}}, ob, time.Unix(1, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, notes := st.Problems(ob)
+		if told := strings.Contains(strings.Join(notes, " "), "innerClientAuthenticationCredentials"); told != tt.told {
+			t.Errorf("%+v: told %q", tt, notes)
+		}
+	}
+}
+
 // A broker that was drained once and gets the topic back hands nothing on any more.
 func TestUnsealedTarget(t *testing.T) {
 	t.Parallel()

@@ -26,6 +26,8 @@ type BrokerView struct {
 	Disk float64
 	// Forwards: it hands on what is sent to sealed queues (remoting.AttrForward). Looked at before CHECKED.
 	Forwards bool
+	// AsksSignature: it takes only what is signed. Signs: what it hands on, it signs. Looked at before CHECKED.
+	AsksSignature, Signs bool
 	// LogEnd is the end of its log, Copied how much of it every replica in sync has. 0 without a replica.
 	LogEnd, Copied int64
 	Topics         map[string]TopicView

@@ -99,10 +99,10 @@ func checkEnds(t *testing.T, s scenario, ends map[Phase]int) {
 func newWorld(s scenario, seed uint64) *world {
 	w := &world{
 		rnd: rand.New(rand.NewPCG(seed, 7)), now: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), brokers: map[string]*simBroker{},
-		seen: map[string]map[string]map[int]bool{}, sent: map[string]int{}, ordered: s.ordered, broadcasts: s.broadcast,
+		seen: map[string]map[string]map[int]bool{}, sent: map[string]int{}, stored: map[simMessage]int{}, ordered: s.ordered, broadcasts: s.broadcast,
 	}
-	mqx := seed%3 > 0 // what is sent to a sealed queue is handed on: then late producers keep their order, too
-	w.late = (!s.ordered || mqx) && seed%5 == 0
+	mqx := seed%3 > 0 // what is sent to a sealed queue is handed on; elsewhere ordered queues are shut: late producers keep their order, too
+	w.late = seed%5 == 0
 	for _, name := range []string{"a", "b", "d", "e"} {
 		w.brokers[name] = &simBroker{name: name, perm: 6, mqx: mqx, topics: map[string]*simTopic{}, groups: map[string]bool{}, offsets: map[string][]int64{}, version: 1, retry: map[string][]simMessage{}, modes: map[string]bool{}}
 	}
@@ -222,6 +222,23 @@ type simRun struct {
 	asked  bool
 	trace  []string
 	calm   time.Time // nothing goes wrong until then
+	before State     // after the step before of runner by
+	by     *Runner
+}
+
+// constant: the ends of sealed queues stay what they were from DRAINING on, and a plan that finds them changed has gone back to
+// SEALED (I2).
+func (r *simRun) constant(st *State) {
+	was, by := r.before, r.by
+	r.before, r.by = st.Clone(), r.runner
+	if was.ID == "" || by != r.runner || !Sealed.Before(was.Phase) || !Sealed.Before(st.Phase) {
+		return
+	}
+	for i := range st.Parts {
+		if a, b := was.Parts[i].SealedMax, st.Parts[i].SealedMax; !slices.Equal(a, b) {
+			r.fail("%s with ends %v follows %s with ends %v (I2)", st.Phase, b, was.Phase, a)
+		}
+	}
 }
 
 func (r *simRun) newRunner() *Runner {
@@ -295,6 +312,7 @@ func (r *simRun) drive() Phase {
 		}
 		st := r.runner.State()
 		r.note(&d)
+		r.constant(st)
 		if st.Phase.Ended() {
 			return st.Phase
 		}
@@ -468,6 +486,11 @@ func (w *world) missed(group, key string) (out []string) {
 }
 
 func (r *simRun) judge(end Phase) {
+	for _, name := range slices.Sorted(maps.Keys(r.w.brokers)) {
+		if b := r.w.brokers[name]; b.wentBack != "" {
+			r.fail("%s", b.wentBack)
+		}
+	}
 	for _, f := range r.w.faults {
 		r.fail("%s", f)
 	}

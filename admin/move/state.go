@@ -189,6 +189,9 @@ type Part struct {
 	Grown  Topic  `json:"grown"`
 	Sealed Topic  `json:"sealed"`
 	Final  *Topic `json:"final,omitempty"`
+	// Shut is what an ordered source becomes in DRAINED and stays until it goes, where its broker hands nothing on: Sealed
+	// without queues. nil: that is not needed.
+	Shut *Topic `json:"shut,omitempty"`
 	// From is the first queue that is sealed; those below it are written on.
 	From    int32    `json:"from"`
 	Targets []Target `json:"targets,omitempty"`

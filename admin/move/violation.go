@@ -58,11 +58,13 @@ func (p *Part) sourceMay(st *State) []*Topic {
 		return []*Topic{&p.Grown}
 	case Visible:
 		return []*Topic{&p.Grown, &p.Sealed}
+	case Drained, Opened: // a late message gives the queues back
+		return []*Topic{p.rests(), &p.Sealed}
 	case Settled:
-		return []*Topic{&p.Sealed, p.Final}
+		return []*Topic{p.rests(), &p.Sealed, p.Final}
 	case Removed, Done:
 		if !st.Spec.Policy.Remove {
-			return []*Topic{&p.Sealed, p.Final}
+			return []*Topic{p.rests(), p.Final}
 		}
 		return []*Topic{p.Final}
 	}

@@ -26,7 +26,9 @@ type world struct {
 	// broadcasts: a group keeps its offsets itself; it does not get what was written before it came.
 	broadcasts bool
 	faults     []string
-	late       bool // producers may ask for routes later than they should
+	stored     map[simMessage]int // copies of each message of producers in queues (I1)
+	layout     []simQueue         // of an ordered topic before the plan: where each place of a key is (I5)
+	late       bool               // producers may ask for routes later than they should
 	lease      simLease
 	log        []Entry
 	first      int64     // offset of its first entry
@@ -57,6 +59,8 @@ type simBroker struct {
 	modes   map[string]bool         // groups that it was told pop
 	retry   map[string][]simMessage // by group: what is to be consumed again
 	held    []simHeld               // delayed, half and retried messages that are not due
+	// wentBack is an offset that a group or the tool set below what it was (I6).
+	wentBack string
 }
 
 // simHeld is a message that a broker holds back. It is written later, whatever the permission of its queue is then.
@@ -189,10 +193,60 @@ func (w *world) release(b *simBroker) {
 			if !ok {
 				return false // it is tried again
 			}
-			to.queues[q] = append(to.queues[q], h.m)
+			w.store(to, q, h.m)
 		}
 		return true
 	})
+}
+
+// store appends a message to a queue. I1: it is in one queue only. I2: not in one that its broker has sealed, nor in one that is shut.
+func (w *world) store(t *simTopic, q int, m simMessage) {
+	if w.stored[m]++; w.stored[m] > 1 {
+		w.fault("message %d of %s is stored %d times (I1)", m.seq, m.key, w.stored[m])
+	}
+	if f := t.config.forward(); f != nil {
+		if _, _, sealed := f.Slot(int32(q)); sealed {
+			w.fault("message %d of %s is stored in sealed queue %d (I2)", m.seq, m.key, q)
+		}
+	}
+	if q >= int(max(t.config.Read, t.config.Write)) {
+		w.fault("message %d of %s is stored in queue %d, which is taken away (I2)", m.seq, m.key, q)
+	}
+	t.queues[q] = append(t.queues[q], m)
+}
+
+// mayLayOut: the places that keys go to stay as many, and each leads to its queue or to the one that took its place (I5).
+func (w *world) mayLayOut(queues []simQueue) {
+	if !w.ordered {
+		return
+	}
+	if w.layout == nil {
+		w.layout = slices.Clone(queues)
+	}
+	if len(queues) != len(w.layout) {
+		w.fault("an ordered topic with %d places has %d (I5)", len(w.layout), len(queues))
+		return
+	}
+	for i, q := range queues {
+		if was := w.layout[i]; q != was && q != (simQueue{"d", was.id}) {
+			w.fault("place %d of an ordered topic was %v and is %v (I5)", i, was, q)
+		}
+	}
+}
+
+// mayOpen: a target is read only when every group has read what was in the place of its queues before (I4).
+func (w *world) mayOpen(b *simBroker, from, to *Topic) {
+	a := w.brokers["a"].topics[simTopicName]
+	if !w.ordered || b.name != "d" || a == nil || from.Perm&PermRead != 0 || to.Perm&PermRead == 0 {
+		return
+	}
+	for _, g := range w.groups {
+		for q := range a.queues {
+			if at := max(0, offsetIn(w.brokers["a"].offsets[g.name], q)); at < int64(len(a.queues[q])) {
+				w.fault("d is opened while group %s has not read %d messages of queue %d on a (I4)", g.name, int64(len(a.queues[q]))-at, q)
+			}
+		}
+	}
 }
 
 // handedOn is where a message for a queue is stored: elsewhere when the queue is sealed, nowhere while that broker is away.
@@ -252,6 +306,7 @@ func (w *world) produce(p *simProducer) {
 	if len(p.queues) == 0 || w.rnd.IntN(4) == 0 {
 		return
 	}
+	w.mayLayOut(p.queues)
 	q := p.queues[w.rnd.IntN(len(p.queues))]
 	if w.ordered {
 		h := 0
@@ -277,7 +332,7 @@ func (w *world) produce(p *simProducer) {
 	if kinds := []string{"delayed", "timer", "half"}; !w.ordered && !w.broadcasts && w.rnd.IntN(25) == 0 {
 		b.held = append(b.held, simHeld{kind: kinds[w.rnd.IntN(3)], queue: q.id, due: w.now.Add(time.Duration(1+w.rnd.IntN(30)) * time.Second), m: m})
 	} else {
-		to.queues[id] = append(to.queues[id], m)
+		w.store(to, id, m)
 	}
 	p.next++
 	w.sent[p.key] = p.next
@@ -395,6 +450,9 @@ func (b *simBroker) commit(group string, q int, at int64) {
 	for len(o) <= q {
 		o = append(o, -1)
 	}
+	if at < o[q] {
+		b.wentBack = fmt.Sprintf("group %s went back from %d to %d in queue %d of %s (I6)", group, o[q], at, q, b.name)
+	}
 	o[q] = at
 	b.offsets[group] = o
 }
@@ -438,6 +496,9 @@ func (c *simCluster) stroke() {
 
 // act runs a change, killed before it or after it.
 func (c *simCluster) act(f func() error) error {
+	if c.w.ordered { // what was on its way when the tool looked is stored before its command comes
+		c.w.tick(time.Duration(c.w.rnd.IntN(2)) * 250 * time.Millisecond)
+	}
 	c.die--
 	if c.die == 0 {
 		if c.after {
@@ -549,7 +610,11 @@ func (b *simBroker) view() BrokerView {
 	v := BrokerView{Perm: b.perm, Forwards: b.mqx, Topics: map[string]TopicView{}, Groups: maps.Clone(b.groups), Disk: -1}
 	for name, t := range b.topics {
 		tv := TopicView{Config: t.config}
-		for q := range max(t.config.Read, t.config.Write) { // those that were taken away nobody tells of
+		n := max(t.config.Read, t.config.Write) // those that were taken away nobody tells of
+		if n == 0 {
+			n = int32(len(t.queues)) // those that were shut are asked for, one by one
+		}
+		for q := range n {
 			tv.Queues = append(tv.Queues, Range{Min: t.base[q], Max: int64(len(t.queues[q]))})
 		}
 		v.Topics[name] = tv
@@ -629,9 +694,15 @@ func (w *world) setTopic(b *simBroker, c *Command) error {
 		t = &simTopic{}
 		b.topics[c.Topic] = t
 	}
-	if n := c.To.Read; n < int32(len(t.queues)) && t.config.Read > n {
+	for q, end := range c.Max {
+		if q >= int(c.To.Read) && int64(len(t.queues[q])) != end {
+			return &ChangedError{Command: *c, Found: fmt.Sprintf("queue %d ends at %d", q, len(t.queues[q]))}
+		}
+	}
+	if n := c.To.Read; n > 0 && n < int32(len(t.queues)) && t.config.Read > n { // what is only shut for a while is looked at in mayOpen
 		w.mayHide(b, t, int(n))
 	}
+	w.mayOpen(b, &t.config, c.To)
 	t.config = *c.To
 	for len(t.queues) < int(max(c.To.Read, c.To.Write)) {
 		t.queues, t.base = append(t.queues, nil), append(t.base, 0)
