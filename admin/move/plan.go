@@ -174,7 +174,7 @@ func (p *Part) aimOrdered(ob *Observation) error {
 		return fmt.Errorf("cannot keep the order of topic %s: %w", p.Topic, err)
 	}
 	p.OrderSame, p.OrderTo = &same, &to
-	p.fence()
+	p.willShut()
 	return nil
 }
 

@@ -5,8 +5,8 @@ package move
 // in the store, after every group has read them and before a target is read: a producer that still has an old route is refused
 // until it has asked for the route again, and no message of a key can come into the old queue behind one in the new.
 
-// fence shuts the queues of an ordered source whose broker hands nothing on.
-func (p *Part) fence() {
+// willShut notes that the queues of an ordered source are shut whose broker hands nothing on.
+func (p *Part) willShut() {
 	if !p.Ordered || p.Forwards() || !p.seals() || len(p.Targets) == 0 {
 		return
 	}
