@@ -502,6 +502,15 @@ func (r *MoveRun) Run(ctx context.Context, tell func(d *move.Decision)) (*move.D
 	}
 }
 
+// Take takes the lease of a plan before anything is asked of it. A *move.OwnedError says that somebody else carries it out.
+func (r *MoveRun) Take(ctx context.Context) error {
+	ok, err := r.journal.Renew(ctx)
+	if err == nil && !ok {
+		err = &move.OwnedError{Plan: r.Plan, By: r.State().Owner}
+	}
+	return err
+}
+
 // Close gives the lease back where this run has it, and closes the connections of the journal.
 func (r *MoveRun) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.journal.c.cfg.BrokerTimeout)

@@ -187,6 +187,9 @@ func TestMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var owned *move.OwnedError
+	if err := second.Take(ctx); !errors.As(err, &owned) || owned.By != "one" {
+		t.Fatalf("the second operator takes the lease: %v", err)
+	}
 	if _, err := second.Step(ctx); !errors.As(err, &owned) {
 		t.Fatalf("the second operator got %v", err)
 	}

@@ -251,7 +251,8 @@ func moveFailure(err error) error {
 	gone, noPlan := errors.AsType[*admin.NotFoundError](err)
 	switch {
 	case errors.As(err, &owned):
-		return failf(ExitFailed, "%w", err).because("one at a time carries a plan out; a lease ends a minute after its owner did").try("%s status %s, or the same command in a minute", moveCommand(owned.Plan), owned.Plan)
+		return failf(ExitFailed, "%w", err).because("one at a time carries a plan out; a lease ends a minute after its owner did").
+			try("%[1]s status %[2]s, the same command in a minute, or %[1]s pause %[2]s --yes, upon which its owner ends", moveCommand(owned.Plan), owned.Plan)
 	case errors.As(err, &overlap):
 		return failf(ExitFailed, "%w", err).because("two plans must not touch the same").try("%s resume %s --yes, or rollback", moveCommand(overlap.Other.ID), overlap.Other.ID)
 	case errors.Is(err, move.ErrRemaps):
@@ -426,11 +427,16 @@ func (a *app) takeOver(c *cobra.Command, o *moveOptions, plan string, destructiv
 		if err != nil {
 			return nil, err
 		}
+		err = run.Take(ctx) // who is refused has asked for nothing
 		for _, g := range o.ignore {
-			err = cmp.Or(err, client.AskMove(ctx, plan, move.Ignore, g))
+			if err == nil {
+				err = client.AskMove(ctx, plan, move.Ignore, g)
+			}
 		}
 		for _, what := range requests {
-			err = cmp.Or(err, client.AskMove(ctx, plan, what, ""))
+			if err == nil {
+				err = client.AskMove(ctx, plan, what, "")
+			}
 		}
 		if err != nil {
 			a.closeMove(ctx, run)
