@@ -81,10 +81,12 @@ func (m *moment) with(broker string, change func(v *BrokerView, t *TopicView)) *
 	if v.Topics == nil {
 		v.Topics = map[string]TopicView{}
 	}
-	t := v.Topics[simTopicName]
+	t, had := v.Topics[simTopicName]
 	t.Queues = slices.Clone(t.Queues)
 	change(&v, &t)
-	v.Topics[simTopicName] = t
+	if had || !t.Config.Same(&Topic{}) {
+		v.Topics[simTopicName] = t
+	}
 	ob.Brokers[broker] = v
 	return &ob
 }
