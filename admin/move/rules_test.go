@@ -3,6 +3,7 @@ package move
 import "slices"
 
 // store appends a message to a queue. I1: it is in one queue only. I2: not in one that its broker has sealed, nor in one that is shut.
+// I4: not in the old queue of a key whose new one is read already.
 func (w *world) store(t *simTopic, q int, m simMessage) {
 	if w.stored[m]++; w.stored[m] > 1 {
 		w.fault("message %d of %s is stored %d times (I1)", m.seq, m.key, w.stored[m])
@@ -14,6 +15,9 @@ func (w *world) store(t *simTopic, q int, m simMessage) {
 	}
 	if q >= int(max(t.config.Read, t.config.Write)) {
 		w.fault("message %d of %s is stored in queue %d, which is taken away (I2)", m.seq, m.key, q)
+	}
+	if d := w.brokers["d"].topics[simTopicName]; w.ordered && t == w.brokers["a"].topics[simTopicName] && d != nil && d.config.Perm == PermRead|PermWrite {
+		w.fault("message %d of %s is stored in queue %d on a, and d is open: what follows it may be read first (I4)", m.seq, m.key, q)
 	}
 	t.queues[q] = append(t.queues[q], m)
 }
