@@ -34,7 +34,7 @@ type cellKind[T any] struct {
 	// the function is nil.
 	final func(was, is *T) error
 	// warn is what to mind of the change of a cell, "" for nothing.
-	warn func(was, is *T) string
+	warn func(part string, was, is *T) string
 	// lost tells what a change would lose that nobody has read: such a plan asks for the
 	// name. May be nil. A server that cannot tell is an error of its own.
 	lost func(ctx context.Context, c *Client, cells []cell[T]) ([]Note, []TargetError)
@@ -144,7 +144,7 @@ func (k *cellKind[T]) step(x cell[T], object string) Step {
 		s.Part = x.part
 	}
 	if k.warn != nil && s.Action != ActionNone {
-		s.Warning = k.warn(x.was, x.is)
+		s.Warning = k.warn(x.part, x.was, x.is)
 	}
 	return s
 }

@@ -279,10 +279,27 @@ func TestUpdateRemark(t *testing.T) {
 			t.Errorf("%q: %q, %q", remark, active, where)
 		}
 	}
-	for key, want := range map[string]string{"sendMessageThreadPoolNums": ActiveRestart, "fileReservedTime": ActiveNow, "someNewKey": ""} {
-		if got := knownActive(key); got != want {
+}
+
+// What Apache's servers read each time, when they start, and partly so: as their source and their behaviour say.
+func TestKnownActive(t *testing.T) {
+	for key, want := range map[string]string{
+		"sendMessageThreadPoolNums": ActiveRestart, "fileReservedTime": ActiveNow, "warmMapedFileEnable": ActiveNow, "someNewKey": "",
+		"scanNotActiveBrokerInterval": ActiveRestart, "useTLS": ActiveRestart, "fetchNamesrvAddrByAddressServer": ActiveRestart,
+		"listenPort": "", "haListenPort": "", "brokerIP1": "", "brokerName": "", "brokerRole": "", "flushDiskType": "",
+	} {
+		if got := knownActive(kindBrokerConfig, key); got != want {
 			t.Errorf("%s: %q", key, got)
 		}
+	}
+	if got := knownActive(kindNameServerConfig, "listenPort"); got != ActiveRestart {
+		t.Errorf("listenPort of a name server: %q", got)
+	}
+	if w := brokerConfigCells.warn("listenPort", nil, &ConfigValue{Value: "1"}); !strings.Contains(w, "at once") {
+		t.Errorf("listenPort: %q", w)
+	}
+	if w := brokerConfigCells.warn("listenPort", nil, &ConfigValue{Value: "1", Active: ActiveRestart}); w != "" {
+		t.Errorf("listenPort where the server says it: %q", w)
 	}
 }
 

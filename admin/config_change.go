@@ -108,11 +108,14 @@ func configCells(kind string, get, update int32) *cellKind[ConfigValue] {
 			}
 			return nil
 		},
-		warn: func(_, is *ConfigValue) string {
-			if is != nil && is.Active == "" {
-				return "the server does not say whether it is active now or after a restart"
+		warn: func(key string, _, is *ConfigValue) string {
+			switch {
+			case is == nil || is.Active != "":
+				return ""
+			case kind == kindBrokerConfig && halfLive[strings.ToLower(key)] != "":
+				return halfLive[strings.ToLower(key)]
 			}
-			return ""
+			return "the server does not say whether it is active now or after a restart"
 		},
 	}
 }
@@ -224,16 +227,20 @@ func (c *Client) PlanConfig(ctx context.Context, at ConfigPlace, values map[stri
 	return kind.plan(ctx, c, where, object, fmt.Sprintf("set %s of %s", strings.Join(keys, ", "), whose), wanted[ConfigValue]{
 		parts: keys,
 		make: func(_ Broker, key string, was *ConfigValue) (*ConfigValue, error) {
-			return &ConfigValue{Value: values[key], Active: knownActive(key)}, nil
+			return &ConfigValue{Value: values[key], Active: knownActive(kind.kind, key)}, nil
 		},
 	})
 }
 
 // knownActive is when a change of a key is in force on Apache's servers, "" where that
 // is not known here. Servers of mqx say it themselves.
-func knownActive(key string) string {
+func knownActive(kind, key string) string {
+	low := strings.ToLower(key)
+	if kind == kindBrokerConfig && halfLive[low] != "" {
+		return ""
+	}
 	for _, part := range restartParts {
-		if strings.Contains(strings.ToLower(key), part) {
+		if strings.Contains(low, part) {
 			return ActiveRestart
 		}
 	}
@@ -243,14 +250,30 @@ func knownActive(key string) string {
 	return ""
 }
 
+// halfLive are keys, in lower case, of which Apache's brokers read the new value at once in one place and when they
+// start in another. (BrokerController.getBrokerAddr and registerBrokerAll, CommitLog.DefaultFlushManager, HookUtils.)
+var halfLive = map[string]string{
+	"brokername":        registersAtOnce,
+	"brokerclustername": registersAtOnce,
+	"brokerid":          registersAtOnce,
+	"brokerip1":         registersAtOnce,
+	"brokerip2":         registersAtOnce,
+	"listenport":        "Apache's brokers register with it at once, and listen there after a restart: until then clients are led to where nobody answers",
+	"halistenport":      "Apache's brokers register with it at once, and listen there after a restart: until then slaves are led to where nobody answers",
+	"brokerrole":        "Apache's brokers take part of it at once (a slave takes no messages), and the rest after a restart",
+	"flushdisktype":     "Apache's brokers that were started with ASYNC_FLUSH answer no send with SYNC_FLUSH until they are restarted",
+}
+
+const registersAtOnce = "Apache's brokers register under it at once, beside what they are registered as, and do the rest after a restart"
+
 // restartParts are parts of the names, in lower case, of keys that Apache's servers
 // read only when they start: sizes of pools and files, addresses, paths, names.
 var restartParts = []string{
-	"threadpoolnums", "threadnums", "queuecapacity", "storepath", "listenport", "brokerip", "mappedfilesize", "brokername", "brokerid",
-	"brokerclustername", "brokerrole", "storetype", "enabledleger", "enablecontrollermode", "bindaddress", "selectorthread", "workerthread",
-	"socketbacklog", "useepoll", "rocketmqhome", "configpath", "timerwheelenable", "transientstorepool", "warmmapedfile", "metricsexporter",
+	"threadpoolnums", "threadnums", "queuecapacity", "storepath", "listenport", "mappedfilesize", "storetype", "enabledleger", "enablecontrollermode", "bindaddress", "selectorthread", "workerthread",
+	"socketbacklog", "useepoll", "rocketmqhome", "configpath", "timerwheelenable", "transientstorepool", "metricsexporter",
 	"aclenable", "authenticationenabled", "authorizationenabled", "enableconsumequeueext", "containerconfig", "peers", "controllertype",
-	"timerprecision", "timerroll", "timerwheel", "flushdisktype", "maxhashslot", "maxindexnum", "kvconfig", "configstorepath",
+	"timerprecision", "timerroll", "timerwheel", "maxhashslot", "maxindexnum", "kvconfig", "configstorepath",
+	"scannotactivebrokerinterval", "clustertest", "usetls", "fetchnamesrvaddrbyaddressserver", "messageindexsafe",
 }
 
 // liveApacheKeys are keys that Apache's brokers and name servers read each time.
@@ -258,18 +281,18 @@ var liveApacheKeys = func() map[string]bool {
 	out := map[string]bool{}
 	for _, k := range strings.Fields(`
 		accessMessageInMemoryMaxRatio autoCreateSubscriptionGroup autoCreateTopicEnable brokerFastFailureEnable brokerPermission cleanFileForciblyEnable
-		clientManagerThreadPoolQueueCapacity commercialBaseCount compressedRegister deleteCommitLogFilesInterval deleteConsumeQueueFilesInterval deleteFileBatchMax
+		commercialBaseCount compressedRegister deleteCommitLogFilesInterval deleteConsumeQueueFilesInterval deleteFileBatchMax
 		deleteTopicWithBrokerRegistration deleteWhen destroyMapedFileIntervalForcibly disableConsumeIfConsumerReadSlowly diskFallRecorded diskMaxUsedSpaceRatio
-		duplicationEnable enableCreateSysGroup enableRetryTopicV2 enableSplitRegistration fetchNamesrvAddrByAddressServer fileReservedTime filterDataCleanTimeSpan
+		enableCreateSysGroup enableRetryTopicV2 enableSplitRegistration fileReservedTime filterDataCleanTimeSpan
 		flushCommitLogLeastPages flushCommitLogThoroughInterval flushCommitLogTimed flushConsumeQueueLeastPages flushConsumeQueueThoroughInterval flushIntervalCommitLog
-		flushIntervalConsumeQueue forceRegister highSpeedMode litePullMessageEnable longPollingEnable maxMessageSize maxTransferBytesOnMessageInDisk
-		maxTransferBytesOnMessageInMemory maxTransferCountOnMessageInDisk maxTransferCountOnMessageInMemory messageIndexEnable messageIndexSafe
+		flushIntervalConsumeQueue forceRegister litePullMessageEnable longPollingEnable maxMessageSize maxTransferBytesOnMessageInDisk
+		maxTransferBytesOnMessageInMemory maxTransferCountOnMessageInDisk maxTransferCountOnMessageInMemory messageIndexEnable
 		notifyConsumerIdsChangedEnable offsetCheckInSlave osPageCacheBusyTimeOutMills popPollingSize redeleteHangedFileInterval registerBrokerTimeoutMills
 		rejectTransactionMessage shortPollingTimeMills slaveReadEnable startAcceptSendRequestTimeStamp storeReplyMessageEnable syncFlushTimeout traceOn
-		transactionCheckInterval transactionCheckMax transactionTimeOut transferMsgByHeap useTLS validateSystemTopicWhenUpdateTopic waitTimeMillsInAckQueue
+		transactionCheckInterval transactionCheckMax transactionTimeOut transferMsgByHeap validateSystemTopicWhenUpdateTopic waitTimeMillsInAckQueue
 		waitTimeMillsInHeartbeatQueue waitTimeMillsInPullQueue waitTimeMillsInSendQueue waitTimeMillsInTransactionQueue warmMapedFileEnable
-		clusterTest enableAllTopicList enableTopicList orderMessageEnable returnOrderTopicConfigToBroker scanNotActiveBrokerInterval supportActingMaster
-		deleteTopicWithBrokerRegistration notifyMinBrokerIdChanged minBrokerIdChanged enableElectUncleanMaster isProcessReadEvent`) {
+		enableAllTopicList enableTopicList orderMessageEnable returnOrderTopicConfigToBroker supportActingMaster
+		deleteTopicWithBrokerRegistration notifyMinBrokerIdChanged enableElectUncleanMaster`) {
 		out[k] = true
 	}
 	return out

@@ -56,7 +56,7 @@ func (p *CopyPlan) ended(err error) error {
 	if p.Spec.State == "" {
 		return err
 	}
-	return fmt.Errorf("ended early, to go on: the same command with --state %s: %w", p.Spec.State, err)
+	return fmt.Errorf("ended early, to go on: the command that planned it, with --state %s: %w", p.Spec.State, err)
 }
 
 func (p *CopyPlan) convert(m *client.Received) (resent, error) {

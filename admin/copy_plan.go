@@ -180,15 +180,16 @@ func (s *CopySpec) filter() (func(m *client.Received) bool, error) {
 // checkTarget looks at where the messages go, and who else would get them.
 func (p *CopyPlan) checkTarget(ctx context.Context, t *Client) error {
 	if p.Spec.To == "" {
-		configs, _, err := t.GroupConfigs(ctx, p.Spec.Group)
+		configs, errs, err := t.GroupConfigs(ctx, p.Spec.Group)
+		if err != nil {
+			return err
+		}
+		p.missing = append(p.missing, errs...)
 		for _, g := range configs {
 			p.cluster = append(p.cluster, g.Cluster)
 		}
 		slices.Sort(p.cluster)
 		p.cluster = slices.Compact(p.cluster)
-		if err != nil {
-			return err
-		}
 		note, err := t.checkRetry(ctx, p.Spec.Group)
 		if err != nil {
 			return err

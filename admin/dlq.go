@@ -176,9 +176,21 @@ func (p *CopyPlan) deadRanges(ctx context.Context, c *Client) error {
 	if err != nil {
 		return err
 	}
-	p.Spec.Ranges, p.missing = []CopyRange{}, append(p.missing, errs...)
+	wanted, err := c.Cluster(ctx)
+	if err == nil {
+		wanted, err = among(wanted, p.opts.Read.Brokers)
+	}
+	if err != nil {
+		return err
+	}
+	p.Spec.Ranges = []CopyRange{}
+	for _, e := range errs {
+		if slices.ContainsFunc(wanted, func(b Broker) bool { return b.Addr == e.Addr }) {
+			p.missing = append(p.missing, e)
+		}
+	}
 	for _, d := range all {
-		if len(p.opts.Read.Brokers) > 0 && !slices.Contains(p.opts.Read.Brokers, d.Broker.Name) {
+		if !slices.ContainsFunc(wanted, func(b Broker) bool { return b.Name == d.Broker.Name && b.Cluster == d.Broker.Cluster }) {
 			continue
 		}
 		p.brokers[d.Broker.Name] = d.Broker

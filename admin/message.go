@@ -68,6 +68,7 @@ type KeyQuery struct {
 	// RouteTopic is the topic whose route shows the brokers, default Topic: light queues have none of their own.
 	RouteTopic string
 	Target     Target
+	Brokers    []string // only these, by name or address; empty: all
 	Key        string
 	Unique     bool      // Key is a unique id and not an application's key
 	Begin, End time.Time // of storing; zero: without a bound
@@ -93,6 +94,9 @@ func (c *Client) FindByKey(ctx context.Context, q KeyQuery) (*Found, error) {
 		return nil, err
 	}
 	if brokers, err = narrowed(brokers, q.Target); err != nil {
+		return nil, err
+	}
+	if brokers, err = among(brokers, q.Brokers); err != nil {
 		return nil, err
 	}
 	f := &Found{Asked: sortBrokers(brokers)}
@@ -127,6 +131,27 @@ func narrowed(brokers []Broker, t Target) ([]Broker, error) {
 	}
 	slices.Sort(clusters)
 	return nil, &NotFoundError{Kind: "cluster", Name: t.Cluster, Known: slices.Compact(clusters)}
+}
+
+// among are those of the brokers that have one of the names or addresses; without any, all. A name that none of them
+// has is a *NotFoundError.
+func among(brokers []Broker, wanted []string) ([]Broker, error) {
+	if len(wanted) == 0 {
+		return brokers, nil
+	}
+	var out []Broker
+	for _, w := range wanted {
+		some, err := narrowed(brokers, Target{Broker: w})
+		if err != nil {
+			return nil, err
+		}
+		for _, b := range some {
+			if !slices.Contains(out, b) {
+				out = append(out, b)
+			}
+		}
+	}
+	return out, nil
 }
 
 func sortBrokers(brokers []Broker) []Broker {

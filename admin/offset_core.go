@@ -129,6 +129,9 @@ func (t *OffsetTo) aim(q queueFacts) (target int64, ok bool, warning, why string
 		return min(max(q.found.Or(q.max), q.min), q.max), true, "", ""
 	case ToShift:
 		if !q.committed.OK {
+			if q.min == q.max { // nothing to read there, and nothing to shift
+				return 0, false, "", ""
+			}
 			return 0, false, "", "the group has committed nothing there to shift from"
 		}
 		target, warning = q.cut(q.committed.Value + t.Shift)

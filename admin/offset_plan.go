@@ -66,6 +66,7 @@ const kindOffset = "offset"
 type OffsetPlan struct {
 	spec     OffsetSpec
 	clusters []string
+	brokers  map[string]bool // names of those asked for
 	steps    []offsetStep
 	online   bool
 	members  []string
@@ -97,14 +98,25 @@ func (c *Client) PlanOffsets(ctx context.Context, spec OffsetSpec) (*OffsetPlan,
 	if err != nil {
 		return nil, err
 	}
+	p := &OffsetPlan{spec: spec, brokers: map[string]bool{}, missing: missing, waiting: map[string]int64{}}
+	for _, b := range masters {
+		p.brokers[b.Name] = true
+	}
+	for _, e := range missing {
+		p.brokers[e.Broker] = true
+	}
 	to := &spec.To
 	if to.Kind == ToMessage {
 		if to, err = c.offsetOfMessage(ctx, &spec); err != nil {
 			return nil, err
 		}
-		masters = slices.DeleteFunc(masters, func(b Broker) bool { return b.Name != to.Values[0].Broker })
+		at := to.Values[0].QueueID
+		if !p.covers(at) {
+			return nil, &OffsetError{spec.Group, []string{fmt.Sprintf("message %s is in %s, which is not among what was asked for", spec.To.Message, at)}}
+		}
+		masters = slices.DeleteFunc(masters, func(b Broker) bool { return b.Name != at.Broker })
 	}
-	p := &OffsetPlan{spec: spec, clusters: clustersOf(masters), missing: missing, waiting: map[string]int64{}}
+	p.clusters = clustersOf(masters)
 	sources, errs := c.offsetSources(ctx, masters, spec.Group)
 	p.missing = append(p.missing, errs...)
 	if len(sources) == 0 {
@@ -392,7 +404,7 @@ func (c *Client) locate(ctx context.Context, b Broker, to *OffsetTo, q QueueID, 
 // build makes the steps.
 func (p *OffsetPlan) build(to *OffsetTo, sources []*offsetSource, topics, retries []string) error {
 	var whys []string
-	there := map[string]bool{}
+	there, queueThere := map[string]bool{}, false
 	for _, s := range sources {
 		for _, t := range topics {
 			there[t] = there[t] || s.ranges[t] != nil
@@ -400,6 +412,7 @@ func (p *OffsetPlan) build(to *OffsetTo, sources []*offsetSource, topics, retrie
 				if p.spec.Queue != nil && *p.spec.Queue != q {
 					continue
 				}
+				queueThere = true
 				if why := p.add(to, s, QueueID{t, s.b.Name, q}); why != "" {
 					whys = append(whys, QueueID{t, s.b.Name, q}.String()+": "+why)
 				}
@@ -411,6 +424,9 @@ func (p *OffsetPlan) build(to *OffsetTo, sources []*offsetSource, topics, retrie
 		if !there[t] && len(p.missing) == 0 {
 			return &NotFoundError{Kind: "topic", Name: t}
 		}
+	}
+	if p.spec.Queue != nil && !queueThere && len(topics) > 0 && len(p.missing) == 0 {
+		return &NotFoundError{Kind: "queue", Name: fmt.Sprintf("%d of %s", *p.spec.Queue, strings.Join(topics, ", "))}
 	}
 	for _, v := range to.Values {
 		if !slices.ContainsFunc(p.steps, func(s offsetStep) bool { return s.QueueID == v.QueueID }) && p.covers(v.QueueID) && len(p.missing) == 0 {
@@ -430,7 +446,7 @@ func (p *OffsetPlan) build(to *OffsetTo, sources []*offsetSource, topics, retrie
 // covers reports whether a queue lies in what was asked for.
 func (p *OffsetPlan) covers(q QueueID) bool {
 	return (len(p.spec.Topics) == 0 || slices.Contains(p.spec.Topics, q.Topic)) && (p.spec.Queue == nil || *p.spec.Queue == q.QueueID) &&
-		(p.spec.On.Broker == "" || p.spec.On.Broker == q.Broker)
+		(p.spec.On == Target{} || p.brokers[q.Broker])
 }
 
 // add plans one queue, or says why it cannot be done.

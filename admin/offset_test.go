@@ -42,7 +42,8 @@ func TestAim(t *testing.T) { // N029, N030, N031
 		"back":                     {OffsetTo{Kind: ToShift, Shift: -4}, ends, 11, true, false, ""},
 		"too far back":             {OffsetTo{Kind: ToShift, Shift: -40}, ends, 10, true, true, ""},
 		"too far":                  {OffsetTo{Kind: ToShift, Shift: 40}, ends, 20, true, true, ""},
-		"nothing to shift from":    {OffsetTo{Kind: ToShift, Shift: 1}, empty, 0, false, false, "nothing there to shift from"},
+		"nothing to shift from":    {OffsetTo{Kind: ToShift, Shift: 1}, queueFacts{min: 10, max: 20}, 0, false, false, "nothing there to shift from"},
+		"nothing there to shift":   {OffsetTo{Kind: ToShift, Shift: 1}, empty, 0, false, false, ""},
 		"group":                    {OffsetTo{Kind: ToGroup}, found(11), 11, true, false, ""},
 		"group without an offset":  {OffsetTo{Kind: ToGroup}, ends, 0, false, false, ""},
 		"group beyond the end":     {OffsetTo{Kind: ToGroup}, found(99), 0, false, false, "behind its end"},
@@ -283,35 +284,40 @@ func TestOffsetsRefused(t *testing.T) { // N115
 	c, _, addrs := offsetCluster(t)
 	var none *NotFoundError
 	var refused *OffsetError
+	seven := int32(7)
 	for name, spec := range map[string]OffsetSpec{
 		"a group that is not there": {Group: "nobody", To: OffsetTo{Kind: ToEnd}},
 		"a topic that is not there": {Group: "g", Topics: []string{"NOSUCH"}, To: OffsetTo{Kind: ToEnd}},
 		"a broker that is not":      {Group: "g", On: Target{Broker: "x"}, To: OffsetTo{Kind: ToEnd}},
+		"a queue that is nowhere":   {Group: "g", Topics: []string{"T"}, Queue: &seven, To: OffsetTo{Kind: ToEnd}},
 	} {
 		if _, err := c.PlanOffsets(t.Context(), spec); !errors.As(err, &none) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	seven := int32(7)
 	for name, spec := range map[string]OffsetSpec{
 		"behind the end of some": {Group: "g", Topics: []string{"T"}, To: OffsetTo{Kind: ToOffset, Offset: 5}},
 		"nothing to shift from":  {Group: "g", Topics: []string{"T"}, To: OffsetTo{Kind: ToShift, Shift: 5}},
 		"from itself":            {Group: "g", Topics: []string{"T"}, To: OffsetTo{Kind: ToGroup, Group: "g"}},
 		"a queue that is not":    {Group: "g", To: OffsetTo{Kind: ToValues, Values: []OffsetValue{{QueueID{"T", "a", 9}, 0}}}},
+		"the same by address":    {Group: "g", On: Target{Broker: addrs["a"]}, To: OffsetTo{Kind: ToValues, Values: []OffsetValue{{QueueID{"T", "a", 9}, 0}}}},
+		"a message elsewhere":    {Group: "g", On: Target{Broker: "b"}, Topics: []string{"T"}, To: OffsetTo{Kind: ToMessage, Message: "a:1:2"}},
+		"of another queue":       {Group: "g", Queue: &seven, Topics: []string{"T"}, To: OffsetTo{Kind: ToMessage, Message: "a:1:2"}},
 	} {
 		if _, err := c.PlanOffsets(t.Context(), spec); !errors.As(err, &refused) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	if p := planOffsets(t, c, OffsetSpec{Group: "g", Topics: []string{"T"}, Queue: &seven, To: OffsetTo{Kind: ToEnd}}); len(p.steps) != 0 {
-		t.Errorf("%+v", p.steps)
 	}
 	for _, spec := range []OffsetSpec{{Group: "a b"}, {Group: "g", Topics: []string{"a b"}}, {Group: "g", Retry: "burn"}, {Group: "g", To: OffsetTo{Kind: ToGroup}}, {Group: "g", To: OffsetTo{Kind: ToMessage, Message: "xyz"}}} {
 		if _, err := c.PlanOffsets(t.Context(), spec); err == nil {
 			t.Errorf("%+v", spec)
 		}
 	}
-	_ = addrs
+	// What lies on brokers that were not asked for is no part of it.
+	elsewhere := OffsetSpec{Group: "g", On: Target{Broker: addrs["b"]}, To: OffsetTo{Kind: ToValues, Values: []OffsetValue{{QueueID{"T", "a", 1}, 1}, {QueueID{"T", "b", 0}, 1}}}}
+	if p := planOffsets(t, c, elsewhere); len(p.steps) != 1 || p.steps[0].Broker != "b" {
+		t.Errorf("%+v", p.steps)
+	}
 }
 
 func TestOffsetsOfABroadcast(t *testing.T) { // N039

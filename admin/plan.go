@@ -110,6 +110,19 @@ func planKinds() map[string]planKind {
 	}
 }
 
+// PlanTakesLong reports whether the work of a written plan is bounded by nothing but what there is to do: messages that
+// are sent, or copied before offsets move, and roles, for which the brokers are waited for.
+func PlanTakesLong(kind string, saved []byte) bool {
+	switch kind {
+	case kindCopy, kindRole:
+		return true
+	case kindOffset:
+		p, err := readSaved[savedOffsetPlan](kind, saved)
+		return err == nil && p.Spec.KeepSkipped
+	}
+	return false
+}
+
 // PlanKinds are the names of the kinds of plans, sorted.
 func PlanKinds() []string {
 	var out []string

@@ -61,7 +61,7 @@ var topicCells = &cellKind[topicConfigState]{
 		_, err := c.ask(ctx, w.At.Addr, createRequest(signedAttributes(was, w.Is.Attributes), w.Is.on(w.At), w.Part))
 		return err
 	},
-	warn: func(was, is *topicConfigState) string {
+	warn: func(_ string, was, is *topicConfigState) string {
 		if was == nil || is == nil || is.ReadQueues >= was.ReadQueues {
 			return ""
 		}

@@ -36,7 +36,7 @@ type Position struct {
 type ReaderConfig struct {
 	Config
 	Topic string
-	// Brokers limits reading to brokers of these names; empty means all.
+	// Brokers limits reading to brokers of these names or addresses; empty means all.
 	Brokers []string
 	// Queue limits reading to one queue id when HasQueue.
 	Queue    int32
@@ -149,7 +149,7 @@ func (r *Reader) Queues(ctx context.Context) ([]QueueRange, error) {
 	var queues []remoting.MessageQueue
 	brokers := map[string][]int{} // places in queues
 	for _, q := range rt.read {
-		if len(r.cfg.Brokers) > 0 && !slices.Contains(r.cfg.Brokers, q.BrokerName) || r.cfg.HasQueue && q.QueueID != r.cfg.Queue {
+		if !r.wantsBroker(rt, q.BrokerName) || r.cfg.HasQueue && q.QueueID != r.cfg.Queue {
 			continue
 		}
 		brokers[q.BrokerName] = append(brokers[q.BrokerName], len(queues))
@@ -186,6 +186,19 @@ func (r *Reader) Queues(ctx context.Context) ([]QueueRange, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(ranges, func(qr QueueRange) bool { return qr.Queue.Topic == "" }), nil
+}
+
+// wantsBroker reports whether a broker is one of those that are read, by its name or by an address of it.
+func (r *Reader) wantsBroker(rt *route, name string) bool {
+	if len(r.cfg.Brokers) == 0 || slices.Contains(r.cfg.Brokers, name) {
+		return true
+	}
+	for _, addr := range rt.brokers[name] {
+		if slices.Contains(r.cfg.Brokers, addr) {
+			return true
+		}
+	}
+	return false
 }
 
 // QueueRange is what is read of a queue: [Start, End).

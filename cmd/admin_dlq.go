@@ -203,7 +203,7 @@ With --target-topic they go to a topic, and to every group that consumes it: the
 	}
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
 		o.target.add(f)
-		f.StringArrayVarP(&o.sel.brokers, "broker", "b", nil, "only the dead letters of this broker; may be repeated")
+		f.StringArrayVarP(&o.sel.brokers, "broker", "b", nil, "only the dead letters of this broker, by name or address; may be repeated")
 		o.addTarget(f)
 	})
 	o.sel.addFilters(c)

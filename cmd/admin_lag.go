@@ -228,7 +228,7 @@ func runLagGet(a *app, c *cobra.Command, o *lagGetOptions) error {
 		}
 		a.explainEmpty(ctx, client, len(l.Groups))
 		for i := range l.Groups {
-			for _, row := range lagRows(o.by, &l.Groups[i]) {
+			for _, row := range lagRows(o.by, &l.Groups[i], l.Errors) {
 				if err := w.Row(row...); err != nil {
 					return nil, err
 				}
@@ -260,14 +260,15 @@ func known[T any](o remoting.Opt[T]) any {
 	return o.Value
 }
 
-func lagRows(by string, g *admin.GroupLag) [][]any {
+// lagRows are the rows of a group; silent are the brokers that did not answer.
+func lagRows(by string, g *admin.GroupLag, silent []admin.TargetError) [][]any {
 	switch by {
 	case "queue":
 		return lagQueueRows(g)
 	case "topic":
 		return lagTopicRows(g)
 	case "client":
-		return lagClientRows(g)
+		return lagClientRows(g, silent)
 	}
 	topics, retries := g.Total()
 	all := topics // what concerns retries as well
@@ -315,7 +316,7 @@ func lagTopicRows(g *admin.GroupLag) [][]any {
 	return rows
 }
 
-func lagClientRows(g *admin.GroupLag) [][]any {
+func lagClientRows(g *admin.GroupLag, silent []admin.TargetError) [][]any {
 	lags := map[admin.QueueID]remoting.Opt[int64]{}
 	for i := range g.Queues {
 		if q := &g.Queues[i]; !q.Retry {
@@ -331,6 +332,8 @@ func lagClientRows(g *admin.GroupLag) [][]any {
 			for _, q := range m.Queues {
 				if l, ok := lags[q]; ok {
 					sum, n, whole = sum+l.Value, n+1, whole && l.OK
+				} else if !message.IsRetry(q.Topic) && slices.ContainsFunc(silent, func(e admin.TargetError) bool { return e.Broker == q.Broker }) {
+					n, whole = n+1, false // its broker did not say how far it is
 				}
 			}
 			queues, wait = n, m.WaitAck

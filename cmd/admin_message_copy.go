@@ -178,11 +178,11 @@ func (o *copyOptions) run(a *app, c *cobra.Command, target *targetFlags, from *a
 // change does a copy as every change goes.
 func (o *copyOptions) change(a *app, c *cobra.Command, target *targetFlags, spec admin.CopySpec, copies admin.CopyOptions) error {
 	if spec.State == "" && !o.safety.planOnly() {
-		dir, err := userfile.StateDir(a.env)
-		if err != nil {
+		var err error
+		if spec.State, err = copyState(a); err != nil {
 			return err
 		}
-		spec.State, spec.OwnState = filepath.Join(dir, "copies", time.Now().UTC().Format("20060102T150405.000000000")+".json"), true
+		spec.OwnState = true
 	}
 	p := newCopyTeller(a)
 	copies.Tell = p.tell
@@ -200,6 +200,12 @@ func (o *copyOptions) change(a *app, c *cobra.Command, target *targetFlags, spec
 		return context.Cause(c.Context()) // the steps have said how far it came
 	}
 	return err
+}
+
+// copyState is a file of the user's for how far a copy comes that named none.
+func copyState(a *app) (string, error) {
+	dir, err := userfile.StateDir(a.env)
+	return filepath.Join(dir, "copies", time.Now().UTC().Format("20060102T150405.000000000")+".json"), err
 }
 
 // copyTeller says how far a copy has come.
@@ -288,7 +294,7 @@ func (o *copyOptions) checkIDs(c *cobra.Command) error {
 		if err != nil || ref.ID == "" {
 			return noMessage(cmp.Or(err, error(&message.IDError{Text: id, Why: "--id takes a unique id or an offset id"})))
 		}
-		for _, name := range []string{"start", "end"} {
+		for _, name := range []string{"start", "end", "broker", "queue"} {
 			if c.Flags().Changed(name) {
 				return usagef("cannot use --%s with --id: the ids say which messages", name).try("leave --%s out", name)
 			}

@@ -47,7 +47,7 @@ type messageSelection struct {
 
 func (s *messageSelection) add(c *cobra.Command) {
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
-		f.StringArrayVarP(&s.brokers, "broker", "b", nil, "read from this broker only; may be repeated")
+		f.StringArrayVarP(&s.brokers, "broker", "b", nil, "read from this broker only, by name or address; may be repeated")
 		f.Int32VarP(&s.queue, "queue", "q", 0, "read this queue only")
 	})
 	grouped(c, groupRange, func(f *pflag.FlagSet) {
@@ -198,7 +198,7 @@ func (o *messageFindOptions) byIndex(ctx context.Context, a *app, c *admin.Clien
 	if err != nil {
 		return nil, err
 	}
-	q := admin.KeyQuery{Topic: topic, Key: o.key, Begin: begin, End: end, Max: o.max}
+	q := admin.KeyQuery{Topic: topic, Brokers: o.sel.brokers, Key: o.key, Begin: begin, End: end, Max: o.max}
 	if o.id != "" {
 		ref, err := admin.ParseMessageRef(o.id, topic)
 		if err != nil || ref.ID == "" {
@@ -218,7 +218,7 @@ func (o *messageFindOptions) byIndex(ctx context.Context, a *app, c *admin.Clien
 		a.warn("some broker gave %d messages, and may have more: --max", o.max)
 	}
 	kept := slices.DeleteFunc(f.Messages, func(m *client.Received) bool {
-		return !o.sel.wants(&m.Message) || o.sel.hasQueue && m.Queue.QueueID != o.sel.queue || len(o.sel.brokers) > 0 && !slices.Contains(o.sel.brokers, m.Queue.BrokerName)
+		return !o.sel.wants(&m.Message) || o.sel.hasQueue && m.Queue.QueueID != o.sel.queue
 	})
 	if len(kept)+len(f.Errors) == 0 {
 		return nil, noMessage(&admin.MessageNotFoundError{What: fmt.Sprintf("message with %s in topic %s", q.Key, topic), Asked: f.Asked})
@@ -250,7 +250,9 @@ func (o *messageFindOptions) scan(ctx context.Context, a *app, c *cobra.Command,
 		return nil, err
 	}
 	if len(rc.Brokers) > 0 {
-		asked = slices.DeleteFunc(asked, func(b admin.Broker) bool { return !slices.Contains(rc.Brokers, b.Name) })
+		asked = slices.DeleteFunc(asked, func(b admin.Broker) bool {
+			return !slices.Contains(rc.Brokers, b.Name) && !slices.Contains(rc.Brokers, b.Addr)
+		})
 	}
 	a.tellAsked(asked)
 	scan, cancel := a.deadline(c, false) // a whole topic takes its time

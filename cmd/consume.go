@@ -66,7 +66,7 @@ subscription of the group, and the broker decides.`,
 	}
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
 		o.target.add(f)
-		f.StringArrayVarP(&o.brokers, "broker", "b", nil, "read from this broker only; may be repeated")
+		f.StringArrayVarP(&o.brokers, "broker", "b", nil, "read from this broker only, by name or address; may be repeated")
 		f.Int32VarP(&o.queue, "queue", "q", 0, "read this queue only")
 		f.StringVarP(&o.group, "group", "g", "", "begin where this group stands; with --commit join it")
 		f.BoolVar(&o.commit, "commit", false, "with -g: join the group and commit what has been printed")

@@ -115,8 +115,14 @@ func runPlanApply(a *app, c *cobra.Command, o *planOptions, path string) error {
 		return err
 	}
 	o.target.pinned = chosen[[]string]{p.NameServers, "the plan"}
+	t.long = admin.PlanTakesLong(p.Change, p.Plan)
 	return t.run(func(ctx context.Context, client *admin.Client) ([]admin.Plan, error) {
-		return onePlan(client.Replan(ctx, p.Change, p.Plan))
+		plan, err := client.Replan(ctx, p.Change, p.Plan)
+		if messages, ok := plan.(*admin.CopyPlan); ok && err == nil && !o.safety.planOnly() {
+			messages.Spec.State, err = copyState(a)
+			messages.Spec.OwnState = true
+		}
+		return onePlan(plan, err)
 	})
 }
 

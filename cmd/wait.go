@@ -173,7 +173,9 @@ func newWaitLagCmd(a *app) *cobra.Command {
 		Use:   "lag",
 		Short: "Wait until a group is no longer behind",
 		Long: `Counts the messages that the group has not read, those of its retry topics too, over all
-brokers. A lag that is not known, and a broker that does not answer, is not below anything.`,
+brokers; with -t those of the topic, and of its pops what is to be given again: the retry topic
+of a group that does not pop has messages of all topics, and is left out. A lag that is not
+known, and a broker that does not answer, is not below anything.`,
 		Example: `  mqx wait lag -g billing -t ORDERS --below 1000 --within 15m
   mqx wait lag -g billing --age-below 1m --within 1h && ./deploy.sh`,
 		Args: exactArgs(),
@@ -220,6 +222,9 @@ func runWaitLag(a *app, c *cobra.Command, o *waitLagOptions) error {
 			for j := range l.Groups[i].Queues {
 				s.Add(&l.Groups[i].Queues[j])
 			}
+		}
+		if s.Queues == 0 && len(l.Errors) > 0 {
+			return false, "", l.Errors[0] // nothing is known, and that is not 0
 		}
 		state := counted(s.Known, "message") + " behind"
 		if s.Unknown > 0 {

@@ -218,6 +218,94 @@ func TestOffsetResetToEnd(t *testing.T) {
 	}
 }
 
+// A group that is far behind and online is put to the end: what it holds is dropped or consumed, nothing of the rest
+// comes, and all that is sent afterwards does.
+func TestOffsetResetUnderLag(t *testing.T) {
+	t.Parallel()
+	if !reference() && os.Getenv("MQX_E2E_ALL") == "" {
+		t.Skip("members that take their time: MQX_E2E_ALL=1")
+	}
+	c := sharedCluster(t)
+	const topic, backlog = "E2E_RESET_LAG", 3000
+	createTopic(t, c.namesrv, topic, 2)
+	sharedDriver(t).send(t, c.namesrv, topic, "async", numbered("old", backlog), nil)
+	r := &resetTopic{namesrv: c.namesrv, topic: topic}
+	for _, client := range []string{"java", "go", "lite"} {
+		t.Run(client, func(t *testing.T) {
+			group := "e2e_reset_lag_" + client
+			var got func() []incoming
+			switch client {
+			case "java":
+				got = javaPush(t, map[string]any{"id": group, "namesrv": r.namesrv, "group": group, "topic": topic, "slow": 500})
+			case "go":
+				got = goPushConsumer(t, goSpec{Namesrv: r.namesrv, Group: group, Instance: group, Topic: topic, SlowMs: 500}).received
+			case "lite":
+				got = litePull(t, r.namesrv, group, topic)
+			}
+			waitFor(t, arrival, "its first messages", func() (bool, string) { n := len(got()); return n >= 20, fmt.Sprint(n) })
+			waitFor(t, arrival, "its first commit", func() (bool, string) {
+				got()
+				rows, err := tryRows(r.namesrv, "admin", "lag", "get", "-g", group, "-t", topic, "--by", "topic")
+				return err == nil && len(rows) == 1 && rows[0]["lag"] != nil && rows[0]["lag"].(float64) > 0, fmt.Sprint(rows, err)
+			})
+			r.reset(t, group, "--to", "end")
+			fresh := numbered("fresh "+client, 10)
+			sharedDriver(t).send(t, r.namesrv, topic, "sync", fresh, nil)
+			waitFor(t, adoption, "what came after the reset", func() (bool, string) { why := lost(fresh, got()); return why == "", why })
+			all := got()
+			if len(all) > backlog/2 {
+				t.Errorf("%d of %d messages came in spite of the reset", len(all), backlog)
+			}
+			waitNoLag(t, r.namesrv, group, topic, got)
+		})
+	}
+}
+
+// waitNoLag waits until a group has committed all, calling poll, without which some members commit nothing.
+func waitNoLag(t *testing.T, namesrv, group, topic string, poll func() []incoming) {
+	t.Helper()
+	waitFor(t, adoption, "no lag", func() (bool, string) {
+		poll()
+		rows, err := tryRows(namesrv, "admin", "lag", "get", "-g", group, "-t", topic, "--by", "topic")
+		return err == nil && len(rows) == 1 && rows[0]["lag"] == 0.0, fmt.Sprint(rows, err)
+	})
+}
+
+// Lite pull consumers take over what is set, one way after the other, and go on from there.
+func TestOffsetResetOfLitePull(t *testing.T) {
+	t.Parallel()
+	if !reference() && os.Getenv("MQX_E2E_ALL") == "" {
+		t.Skip("each way takes seconds: MQX_E2E_ALL=1")
+	}
+	c := sharedCluster(t)
+	const group = "e2e_reset_lite"
+	r := newResetTopic(t, c, "E2E_RESET_LITE")
+	got := litePull(t, r.namesrv, group, r.topic)
+	waitFor(t, arrival, "all messages at first", func() (bool, string) { n := len(got()); return n >= r.all(), strconv.Itoa(n) })
+	for _, target := range [][]string{
+		{"--to", "start"}, {"--to", "@" + strconv.FormatInt(r.at.UnixMilli(), 10)}, {"--shift", "-3"}, {"--to-message", r.sent[len(r.sent)-3].OffsetMsgID}, {"-q", "1", "--to", "0"},
+	} {
+		waitNoLag(t, r.namesrv, group, r.topic, got)
+		seen := len(got())
+		r.check(t, got, seen, r.reset(t, group, target...))
+	}
+}
+
+// litePull starts a lite pull consumer; every call of what it returns polls once.
+func litePull(t *testing.T, namesrv, group, topic string) func() []incoming {
+	t.Helper()
+	d := sharedDriver(t)
+	d.call(t, "litePull", map[string]any{"id": group, "namesrv": namesrv, "group": group, "topic": topic}, nil)
+	t.Cleanup(func() { _ = d.try("litePullStop", map[string]any{"id": group}, nil) })
+	var got []incoming
+	return func() []incoming {
+		var more []incoming
+		d.call(t, "litePullPoll", map[string]any{"id": group}, &more)
+		got = append(got, more...)
+		return got
+	}
+}
+
 // The Java clients take over what INVOKE_BROKER_TO_RESET_OFFSET (222) sets while they consume: told by their next pull
 // (useServerSideResetOffset), or by a request of the broker to them.
 func TestResetByRequest(t *testing.T) {

@@ -412,6 +412,7 @@ public final class Driver {
             c.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 for (MessageExt m : messages) {
                     p.add(arrived(m));
+                    pause(q.getLongValue("slow"));
                 }
                 if (q.getBooleanValue("hang")) {
                     sleepLong();
