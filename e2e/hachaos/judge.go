@@ -114,6 +114,9 @@ func (n *node) offsets() (map[string]any, error) {
 		return nil, err
 	}
 	// Keys of the inner maps are numbers without quotes.
+	if at := bytes.Index(b, []byte(`"offsetTable":{`)); at >= 0 {
+		b = b[at:] // before it are what mqx remembers beside the offsets
+	}
 	at := bytes.Index(b, []byte(`"`+topic+`@`+consumers+`":{`))
 	if at < 0 {
 		return nil, nil
