@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,7 @@ import (
 func (c *Config) serverConfig(port int, limits *server.Limits, log *slog.Logger) server.Config {
 	return server.Config{
 		Addr:         net.JoinHostPort(strings.Trim(c.BindAddress, "[]"), strconv.Itoa(port)),
-		Loops:        c.Loops,
+		Loops:        c.loops(),
 		Limits:       limits,
 		IdleTimeout:  c.IdleTimeout,
 		SendBuffer:   c.SendBuffer,
@@ -31,6 +32,16 @@ func (c *Config) serverConfig(port int, limits *server.Limits, log *slog.Logger)
 		TLS:           c.serverTLS(),
 		Logger:        log,
 	}
+}
+
+// loops is the number of event loops of a server: by default one for two cores. They serve sends themselves, all that
+// have come together in one append; more loops make these smaller and meet in the log. The other cores have pulls, the
+// index and whoever else runs here.
+func (c *Config) loops() int {
+	if c.Loops > 0 {
+		return c.Loops
+	}
+	return max(1, runtime.GOMAXPROCS(0)/2)
 }
 
 func (c *Config) serverTLS() server.TLSConfig {

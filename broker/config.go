@@ -93,7 +93,7 @@ type Network struct {
 	// ListenPort-2 on the same address. Port 0 takes two free ports.
 	BindAddress string `conf:"bindAddress"`
 	ListenPort  int    `conf:"listenPort"`
-	// Loops is the number of event loops of each server; 0 means one a core.
+	// Loops is the number of event loops of each server; 0 means one for two cores.
 	Loops int `conf:"serverSelectorThreads"`
 	// IdleTimeout closes a connection that was silent in both directions.
 	IdleTimeout time.Duration `conf:"serverChannelMaxIdleTimeSeconds,s"`

@@ -43,7 +43,6 @@ type sendItem struct {
 // sendBatch is the puts of one call of the handler.
 type sendBatch struct {
 	puts []*store.Put
-	lone [1]*server.Request // the list of a request that is served for itself
 	// waited: as of the items.
 	waited bool
 }
@@ -101,20 +100,24 @@ func (b *Broker) send(batch *sendBatch, rs []*server.Request) {
 	batch.puts = batch.puts[:0]
 }
 
-// maxPromptSend is the largest body of a message that an event loop takes.
-const maxPromptSend = 16 << 10
+const (
+	// maxPromptSend is the most bytes of requests that an event loop takes at once.
+	maxPromptSend = 2 << 20
+	// recordOver is how much longer a record may be than its request.
+	recordOver = 256
+)
 
-// trySend serves a lone send on the event loop, which spares two changes of goroutine, when no other send is under way
-// and the log takes it at once.
-func (b *Broker) trySend(r *server.Request) bool {
-	if !r.Alone() || len(r.Body) > maxPromptSend || !b.classes.send.Idle() || !b.store.Prompt(2*maxPromptSend) {
+// trySends serves sends on the event loop, which spares two changes of goroutine, when no other send is under way
+// and the log takes them at once.
+func (b *Broker) trySends(rs []*server.Request) bool {
+	size := 0
+	for _, r := range rs {
+		size += r.Size() + recordOver
+	}
+	if size > maxPromptSend || !b.classes.send.Idle() || !b.store.Prompt(size) {
 		return false
 	}
-	batch := sendBatches.Get().(*sendBatch)
-	batch.lone[0] = r
-	b.send(batch, batch.lone[:])
-	batch.lone[0] = nil
-	sendBatches.Put(batch)
+	b.handleSend(rs)
 	return true
 }
 

@@ -165,7 +165,7 @@ func (b *Broker) bind(m *server.Mux, s *service) {
 		m.HandleBatch(s.code, class, func(rs []*server.Request) { s.batch(b, rs) })
 	case s.batch != nil:
 		// One function value for all: their codes share batches.
-		m.HandleInlineOrBatch(s.code, b.trySend, class, b.sendHandler)
+		m.HandleTryBatch(s.code, b.trySends, class, b.sendHandler)
 	case s.try != nil:
 		m.HandleInlineOr(s.code, func(r *server.Request) bool { return s.try(b, r) }, class, func(r *server.Request) { s.handle(b, r) })
 	case s.stage == inline:

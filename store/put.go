@@ -146,6 +146,9 @@ func (s *Store) PutBatch(ps []*Put) {
 	for _, p := range ps {
 		p.Began, p.Appended = began, appended
 	}
+	if took > int64(slowAppend) {
+		s.stats.putSlowAt.Store(appended.UnixNano())
+	}
 	if took > s.stats.putMaxNs.Load() {
 		s.stats.putMaxNs.Store(took) // two at once may lose one: it is a figure to look at
 	}
@@ -161,8 +164,21 @@ func (s *Store) PutBatch(ps []*Put) {
 	w.finish()
 }
 
-// Prompt reports whether a record of n bytes would be appended now without waiting for anything but the write itself.
-func (s *Store) Prompt(n int) bool { return s.log.RoomFor(int64(n)) }
+const (
+	// slowAppend is an append that an event loop should not have waited for.
+	slowAppend = 10 * time.Millisecond
+	// slowFor is how long appends do not count as prompt after such a one.
+	slowFor = time.Second
+)
+
+// Prompt reports whether n bytes of records would be appended now without waiting for anything but writes, and these have
+// been quick lately.
+func (s *Store) Prompt(n int) bool {
+	if slow := s.stats.putSlowAt.Load(); slow != 0 && time.Now().UnixNano()-slow < int64(slowFor) {
+		return false
+	}
+	return s.log.RoomFor(int64(n))
+}
 
 func (p *Put) fail(status Status, err error) { p.Status, p.Err = status, err }
 

@@ -17,6 +17,7 @@ type counters struct {
 	unreadable                atomic.Int64
 	getCold                   atomic.Int64
 	putMaxNs                  atomic.Int64
+	putSlowAt                 atomic.Int64 // Unix time in ns of the last append that was slow, 0: none
 
 	appendTimes, dispatchTimes *meter.Histogram
 }

@@ -26,7 +26,11 @@ type turn struct {
 	full    bool         // inbound memory is full: nothing is queued
 	lists   [][]*Request // by slot of the class
 	touched []int
+	held    held
 }
+
+// loopStage names the event loops where a stage is named.
+const loopStage = "event loop"
 
 func newTurn(s *Server) *turn {
 	return &turn{srv: s, lists: make([][]*Request, len(s.mux.classes))}
@@ -93,11 +97,8 @@ func (t *turn) begin() {
 func (t *turn) end(c *Conn) {
 	for _, slot := range t.touched {
 		list := t.lists[slot]
-		class := t.srv.mux.classes[slot]
-		n, why := class.push(list)
-		for _, r := range list[n:] {
-			t.srv.counts.overloaded.Add(1)
-			r.Reply(remoting.RespSystemBusy, why)
+		if !t.hold(list) {
+			t.push(slot, list)
 		}
 		clear(list)
 		t.lists[slot] = list[:0]
@@ -105,6 +106,15 @@ func (t *turn) end(c *Conn) {
 	t.touched = t.touched[:0]
 	t.scope.close()
 	c.flushPending()
+}
+
+// push queues rs in their class and refuses those it has no room for.
+func (t *turn) push(slot int, rs []*Request) {
+	n, why := t.srv.mux.classes[slot].push(rs)
+	for _, r := range rs[n:] {
+		t.srv.counts.overloaded.Add(1)
+		r.Reply(remoting.RespSystemBusy, why)
+	}
 }
 
 // serve decodes and sorts the frames of b; alone says that the read has brought
@@ -195,6 +205,9 @@ func (t *turn) dispatch(r *Request) {
 		r.Reply(remoting.RespSystemBusy, overloadText("inbound memory", 0))
 		return
 	}
+	if rt.try != nil && t.tryAlone(rt, r) {
+		return
+	}
 	if len(t.lists[rt.slot]) == 0 {
 		t.touched = append(t.touched, rt.slot)
 	}
@@ -204,7 +217,7 @@ func (t *turn) dispatch(r *Request) {
 // inline runs the handler on the loop. A handler that panics has served the
 // request.
 func (s *Server) inline(rt *route, r *Request) (served bool) {
-	f := fault{conn: r.conn, code: r.Code, stage: "event loop"}
+	f := fault{conn: r.conn, code: r.Code, stage: loopStage}
 	life := r.life.Load()
 	defer func() {
 		if p := recover(); p != nil {

@@ -3,6 +3,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -58,6 +59,7 @@ func (e *engine) stop() {
 	if err := e.client.Stop(); err != nil {
 		e.srv.log.Warn("event loops ended", "error", err)
 	}
+	e.turns.Range(func(_, t any) bool { t.(*turn).dropHeld(); return true })
 }
 
 // enroll registers a connection with a loop. It returns false when there is no
@@ -118,6 +120,8 @@ func (e *engine) turnOf(l gnet.EventLoop) *turn {
 		return t.(*turn)
 	}
 	t := newTurn(e.srv)
+	serve := gnet.RunnableFunc(func(context.Context) error { t.serveHeld(); return nil })
+	t.held.later = func() error { return l.Execute(context.Background(), serve) }
 	e.turns.Store(l, t)
 	return t
 }

@@ -15,7 +15,8 @@ type route struct {
 	inline func(*Request) bool
 	single func(*Request)
 	batch  func([]*Request)
-	key    unsafe.Pointer // identity of batch: requests with the same key share a call
+	try    func([]*Request) bool // batch on the loop
+	key    unsafe.Pointer        // identity of batch: requests with the same key share a call
 }
 
 // Mux maps request codes to handlers. It is filled before the server that
@@ -57,9 +58,12 @@ func (m *Mux) HandleInlineOr(code int32, try func(*Request) bool, c *Class, h fu
 	m.add(code, m.inClass(c, &route{inline: try, single: h}))
 }
 
-// HandleInlineOrBatch is HandleInlineOr with a batch handler.
-func (m *Mux) HandleInlineOrBatch(code int32, try func(*Request) bool, c *Class, h func([]*Request)) {
-	m.add(code, m.inClass(c, &route{inline: try, batch: h, key: funcIdentity(h)}))
+// HandleTryBatch is HandleBatch with a try that may serve the requests on the event
+// loop: a lone one at once, others together with what the other connections of the
+// loop have sent meanwhile. When it returns false it has done nothing and h serves
+// them in class c.
+func (m *Mux) HandleTryBatch(code int32, try func([]*Request) bool, c *Class, h func([]*Request)) {
+	m.add(code, m.inClass(c, &route{try: try, batch: h, key: funcIdentity(h)}))
 }
 
 // Default serves every code without a handler.

@@ -50,6 +50,9 @@ func (r *Request) Received() time.Time { return r.received }
 // sender waits for the answer, and gathering gains nothing.
 func (r *Request) Alone() bool { return r.alone }
 
+// Size returns the length of the request's frame in bytes.
+func (r *Request) Size() int { return len(r.frame) }
+
 // Detach copies the request's own bytes out of the buffer that it shares with
 // the other requests of its read, so that keeping it does not keep those, and
 // takes it out of Config.InboundTotal: who keeps requests bounds their number.

@@ -110,11 +110,15 @@ func echoMux(t testing.TB) *server.Mux {
 		echo(r)
 		return true
 	}, startClass(t, server.ClassConfig{Name: "try", Workers: 1, Queue: 10000}), echo)
-	m.HandleInlineOrBatch(codeTryBatch, func(r *server.Request) bool {
-		if !r.Alone() {
-			return false
+	m.HandleTryBatch(codeTryBatch, func(rs []*server.Request) bool {
+		for _, r := range rs {
+			if len(r.Body) > 0 {
+				return false
+			}
 		}
-		r.Reply(0, "alone")
+		for _, r := range rs {
+			r.Reply(0, fmt.Sprint(len(rs)))
+		}
 		return true
 	}, startClass(t, server.ClassConfig{Name: "try batch", Workers: 1, Queue: 10000}), func(rs []*server.Request) {
 		for _, r := range rs {
@@ -386,18 +390,30 @@ func TestAlone(t *testing.T) {
 	})
 }
 
-func TestInlineOrBatch(t *testing.T) {
-	p := dial(t, start(t, server.Config{}, echoMux(t)))
-	p.send(request(codeTryBatch, 1, ""))
-	if resp := p.receive(); resp.Remark != "alone" {
-		t.Errorf("a lone request is served in %q", resp.Remark)
-	}
-	p.send(request(codeTryBatch, 1, ""), request(codeTryBatch, 2, ""))
-	for range 2 {
-		if resp := p.receive(); resp.Remark != "batch" {
-			t.Errorf("one of two is served in %q", resp.Remark)
+func TestTryBatch(t *testing.T) {
+	forBoth(t, func(t *testing.T, cfg server.Config) {
+		p := dial(t, start(t, cfg, echoMux(t)))
+		for _, tc := range []struct {
+			bodies []string
+			want   string
+		}{
+			{[]string{""}, "1"},
+			{[]string{"", ""}, "2"},
+			{[]string{"", "class"}, "batch"},
+			{[]string{"class"}, "batch"},
+		} {
+			var cmds []*remoting.Command
+			for i, body := range tc.bodies {
+				cmds = append(cmds, request(codeTryBatch, int32(i), body))
+			}
+			p.send(cmds...)
+			for i := range tc.bodies {
+				if resp := p.receive(); resp.Remark != tc.want || resp.Opaque != int32(i) {
+					t.Errorf("answer %d of %q is %d %q, want %q", i, tc.bodies, resp.Opaque, resp.Remark, tc.want)
+				}
+			}
 		}
-	}
+	})
 }
 
 func TestBatchMergesConnections(t *testing.T) {

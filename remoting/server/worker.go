@@ -9,7 +9,7 @@ type worker struct {
 	class *Class
 	gather
 	taken []*Request
-	lives []uint64      // of taken, to tell those that were answered from those that were not
+	call  batchCall
 	pace  time.Duration // smoothed time of one request of a single handler
 }
 
@@ -64,6 +64,7 @@ func (w *worker) take() bool {
 
 // serve calls the handler of what was taken and writes the answers.
 func (w *worker) serve() {
+	c := w.class
 	start := time.Now()
 	gen := w.scope.open()
 	for _, r := range w.taken {
@@ -71,7 +72,7 @@ func (w *worker) serve() {
 	}
 	calls, faults := 1, 0
 	if rt := w.taken[0].route; rt.batch != nil {
-		faults = w.callBatch(rt.batch)
+		_, faults = w.call.do(c.cfg.Name, w.taken, func(rs []*Request) bool { rt.batch(rs); return true })
 	} else {
 		calls = len(w.taken)
 		for _, r := range w.taken {
@@ -87,7 +88,6 @@ func (w *worker) serve() {
 	}
 	clear(w.taken)
 	w.taken = w.taken[:0]
-	c := w.class
 	c.mu.Lock()
 	c.mu.stats.Running--
 	c.mu.stats.Batches += uint64(calls)
@@ -107,24 +107,5 @@ func (w *worker) callSingle(r *Request) (faults int) {
 		}
 	}()
 	r.route.single(r)
-	return 0
-}
-
-func (w *worker) callBatch(h func([]*Request)) (faults int) {
-	f := fault{conn: w.taken[0].conn, code: w.taken[0].Code, stage: w.class.cfg.Name}
-	for _, r := range w.taken {
-		w.lives = append(w.lives, r.life.Load())
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			f.report(p)
-			for i, r := range w.taken {
-				r.failPanicked(p, w.lives[i])
-			}
-			faults = 1
-		}
-		w.lives = w.lives[:0]
-	}()
-	h(w.taken)
 	return 0
 }

@@ -105,19 +105,20 @@ func (l *Log) AppendBatch(as []*Append) {
 	l.unlockAppend()
 }
 
-// RoomFor reports whether a record of n bytes would be appended now without waiting: nobody else appends, and the newest
-// file has room and space for it. That may have changed when the append comes.
-func (l *Log) RoomFor(n int64) bool {
-	if !l.app.TryLock() {
-		return false
-	}
-	defer l.app.Unlock()
-	s, end := l.app.tail, l.app.pos+n+message.BlankLen
-	return s != nil && end <= s.end() && end <= s.reserved.Load()
-}
+// briefly is how long somebody else's append may take so far for one more to count as prompt.
+const briefly = 200 * time.Microsecond
+
+// RoomFor reports whether n bytes of records would be appended now without waiting for more than the writes of others
+// that have just begun: the newest file has room and space for them. That may have changed when the append comes.
+func (l *Log) RoomFor(n int64) bool { return n <= l.room.Load() && l.LockHeld() < briefly }
 
 // unlockAppend ends a critical section and wakes followers and the reserver.
 func (l *Log) unlockAppend() {
+	room := int64(0)
+	if s := l.app.tail; s != nil {
+		room = min(s.end(), s.reserved.Load()) - message.BlankLen - l.app.pos
+	}
+	l.room.Store(room)
 	tell := l.app.waiting
 	l.app.waiting = false
 	needSpace := l.reserverNeeded()
