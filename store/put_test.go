@@ -266,6 +266,29 @@ func TestPutAfterClose(t *testing.T) {
 	}
 }
 
+func TestPrompt(t *testing.T) {
+	s, _ := openMem(t)
+	if s.Prompt(1) {
+		t.Error("a log without a file has room at once")
+	}
+	put(t, s, newRecord("T", 0, "b", ""))
+	if !s.Prompt(1 << 10) {
+		t.Error("the newest file has no room at once")
+	}
+	if s.Prompt(s.cfg.CommitLogFileBytes) {
+		t.Error("the newest file has room for as much as a whole one at once")
+	}
+	s.stats.putSlowAt.Store(time.Now().UnixNano())
+	if s.Prompt(1 << 10) {
+		t.Error("an append counts as prompt right after a slow one")
+	}
+	s.stats.putSlowAt.Store(time.Now().Add(-slowFor).UnixNano())
+	if !s.Prompt(1 << 10) {
+		t.Error("no append counts as prompt long after a slow one")
+	}
+	mustClose(t, s)
+}
+
 func BenchmarkPutBatch(b *testing.B) {
 	for _, n := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("%dx1KiB", n), func(b *testing.B) {

@@ -18,7 +18,7 @@ const (
 type held struct {
 	requests []*Request
 	bytes    int
-	due      bool   // later has been called
+	due      bool         // later has been called
 	later    func() error // asks the loop to call turn.serveHeld soon; nil where there is no loop
 	gather   gather
 	call     batchCall
