@@ -97,6 +97,8 @@ type moveOptions struct {
 	interval time.Duration
 	journal  string
 	stopAt   string
+
+	told string // what the plan has said already
 }
 
 // addAsk adds the flags that say what is moved.

@@ -77,6 +77,11 @@ func runMoveStart(a *app, c *cobra.Command, o *moveOptions, v moveVerb, args []s
 			fmt.Fprintf(a.Err, "  %s\n", p.Commands[i].String())
 		}
 		a.tellPlan(p)
+		o.told = strings.Join(p.Notes, "; ")
+		if v.kind == move.Resize && len(p.Commands) == 0 {
+			a.warn("topic %s has %s on each of these brokers already", p.State.Spec.Name, counted(int64(o.queues), "queue"))
+			return nil, nil
+		}
 		if err := a.agree(&o.target, &o.safety, act{name: p.State.Spec.Name, destructive: o.remove}); err != nil {
 			return nil, err
 		}
@@ -114,7 +119,7 @@ func (a *app) ownMove(c *cobra.Command, o *moveOptions, open func(ctx context.Co
 			return nil, err
 		}
 		defer a.closeMove(ctx, run)
-		err = a.carryOut(ctx, run, move.Phase(o.stopAt))
+		err = a.carryOut(ctx, run, o)
 		return run.State(), err
 	})
 }
@@ -135,7 +140,8 @@ func (a *app) closeMove(ctx context.Context, run *admin.MoveRun) {
 }
 
 // carryOut runs a plan, telling of every step.
-func (a *app) carryOut(ctx context.Context, run *admin.MoveRun, until move.Phase) error {
+func (a *app) carryOut(ctx context.Context, run *admin.MoveRun, o *moveOptions) error {
+	until := move.Phase(o.stopAt)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	reached := false
@@ -145,7 +151,7 @@ func (a *app) carryOut(ctx context.Context, run *admin.MoveRun, until move.Phase
 		for i := range d.Commands {
 			a.note("done: %s", d.Commands[i].String())
 		}
-		if d.Note != "" {
+		if d.Note != "" && d.Note != o.told {
 			a.warn("%s", d.Note)
 		}
 		if d.Todo != "" && d.Todo != todo {

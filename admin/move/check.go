@@ -86,7 +86,7 @@ func (s *State) Problems(ob *Observation) (problems, notes []string) {
 			case !g.Online && slices.Contains(s.Spec.Policy.Ignore, name):
 				notes = append(notes, fmt.Sprintf("group %s is not waited for", name))
 			case !g.Online && (s.Spec.Policy.Offline != OfflineCheckpoint || p.Ordered):
-				notes = append(notes, fmt.Sprintf("group %s has nobody online: the move waits for it", name))
+				notes = append(notes, fmt.Sprintf("group %s has nobody online: the move waits until it has read topic %s on %s", name, p.Topic, p.Source))
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func (p *Part) problems(s *State, ob *Observation, say func(string, ...any)) {
 			say("name server %s does not show topic %s on %s as the broker has it (%s)", ns.Addr, p.Topic, p.Source, &p.Was)
 		}
 		if p.leaves() && len(p.Targets) == 0 && !route.writableBut(s.Sources()) {
-			say("at name server %s no other broker takes messages of topic %s: name a target", ns.Addr, p.Topic)
+			say("at name server %s no other broker takes messages of topic %s: it can only be moved (queue migrate, broker retire --target)", ns.Addr, p.Topic)
 		}
 		if p.Ordered {
 			p.orderProblems(ns, say)

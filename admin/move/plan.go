@@ -116,7 +116,7 @@ func buildPart(a *Ask, topic, source string, ob *Observation) (*Part, error) {
 		}
 	}
 	if len(a.Targets) == 0 {
-		return nil, fmt.Errorf("topic %s is on no other broker that takes messages: name a target for it", topic)
+		return nil, fmt.Errorf("topic %s is on no other broker that takes messages: name a target for it (--target)", topic)
 	}
 	return p, p.aim(a, ob)
 }
