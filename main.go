@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"mqx/cmd"
+	"mqx/internal/startpages"
 )
 
 func main() {
+	startpages.Drop()
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

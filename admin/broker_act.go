@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -56,7 +57,7 @@ func expiredNotes(ctx context.Context, c *Client, servers []Broker, _ actRequest
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		notes = append(notes, Note{"expired", fmt.Sprintf("at %s: what was stored before %s (fileReservedTime=%d hours)", nameOf(b), cutoff.UTC().Format(time.RFC3339), hours)})
+		notes = append(notes, Note{"expired", fmt.Sprintf("at %s: what was stored before %s (fileReservedTime=%s)", nameOf(b), cutoff.UTC().Format(time.RFC3339), words.Count(hours, "hour"))})
 		lost = append(lost, lines...)
 		return nil
 	})
@@ -87,7 +88,7 @@ func (c *Client) unreadBefore(ctx context.Context, b Broker, cutoff time.Time) (
 						searched[q] = end
 					}
 					if n := end[1] - max(o.ConsumerOffset, end[0]); n > 0 {
-						lines = append(lines, fmt.Sprintf("up to %s of topic %s in queue %d of %s not read by group %s", counted(n, "message"), q.Topic, q.QueueID, nameOf(b), group))
+						lines = append(lines, fmt.Sprintf("up to %s of topic %s in queue %d of %s not read by group %s", words.Count(n, "message"), q.Topic, q.QueueID, nameOf(b), group))
 					}
 				}
 			}

@@ -16,6 +16,7 @@ import (
 	"mqx/client"
 	"mqx/internal/fastjson"
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 	"mqx/remoting"
 	remoteclient "mqx/remoting/client"
 )
@@ -132,7 +133,7 @@ type AmbiguousError struct{ Clusters []string }
 
 // Error lists the clusters.
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("the change names neither a cluster nor a broker, and there are %d clusters: %v", len(e.Clusters), e.Clusters)
+	return fmt.Sprintf("the change names neither a cluster nor a broker, and there are %s: %v", words.Count(len(e.Clusters), "cluster"), e.Clusters)
 }
 
 // Broker is one broker process as the name server knows it.
@@ -185,7 +186,7 @@ func (c *Client) askNameServers(ctx context.Context, req *remoting.Command, good
 	defer cancel()
 	resp, err := client.AskNameServers(ctx, c.conn, c.ns, req, good)
 	if err != nil {
-		return nil, err
+		return nil, &PeerError{RoleNameServer, c.ns.Current(), err}
 	}
 	if resp.Code != remoting.RespSuccess {
 		return nil, responseError(c.ns.Current(), req, resp)
@@ -208,10 +209,14 @@ func (c *Client) ask(ctx context.Context, addr string, req *remoting.Command) (*
 	defer cancel()
 	c.requests.Add(1)
 	resp, err := c.conn.Call(limited, addr, req)
-	if err == nil && resp.Code != remoting.RespSuccess {
+	role := c.roleAt(addr, req.Code)
+	switch {
+	case err != nil:
+		err = &PeerError{role, addr, err}
+	case resp.Code != remoting.RespSuccess:
 		err = responseError(addr, req, resp)
 	}
-	round.note(addr, req.Code, !slices.Contains(c.ns.All(), addr), err, ctx.Err() == nil && limited.Err() != nil)
+	round.note(addr, req.Code, role != RoleNameServer, err, ctx.Err() == nil && limited.Err() != nil)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"mqx/client"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -40,7 +41,7 @@ func (p *CopyPlan) Apply(ctx context.Context, c *Client) (*Applied, error) {
 		a.Errors = append(a.Errors, TargetError{Addr: "messages", Err: p.ended(err)})
 	}
 	if unreadable > 0 {
-		a.Errors = append(a.Errors, TargetError{Addr: "messages", Err: fmt.Errorf("cannot read %d records: how many messages they held is not known", unreadable)})
+		a.Errors = append(a.Errors, TargetError{Addr: "messages", Err: fmt.Errorf("cannot read %s: how many messages they held is not known", words.Count(unreadable, "record"))})
 	}
 	if x.mu.refused != nil {
 		a.Errors = append(a.Errors, TargetError{Addr: "messages", Err: fmt.Errorf("some can never be sent, the first: %w", x.mu.refused)})

@@ -12,6 +12,7 @@ import (
 	"mqx/client"
 	"mqx/filter"
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -426,7 +427,7 @@ func (p *CopyPlan) Steps() []Step {
 		b := p.brokers[r.Broker]
 		s := Step{Broker: r.Broker, Addr: b.Addr, Part: fmt.Sprintf("queue %d", r.QueueID), Action: ActionNone, Text: "nothing"}
 		if n := r.End - p.startOf(r); n > 0 {
-			s.Action, s.Text = ActionSend, fmt.Sprintf("%s%d messages from offset %d", p.upTo(), n, p.startOf(r))
+			s.Action, s.Text = ActionSend, fmt.Sprintf("%s%s from offset %d", p.upTo(), words.Count(n, "message"), p.startOf(r))
 		}
 		out = append(out, s)
 	}

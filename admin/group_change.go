@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -68,7 +69,7 @@ func (g GroupState) String() string {
 			text += ", " + f.name
 		}
 	}
-	text += fmt.Sprintf(", retries %d in %s", g.Retries, counted(int64(g.RetryQueues), "queue"))
+	text += fmt.Sprintf(", retries %d in %s", g.Retries, words.Count(int64(g.RetryQueues), "queue"))
 	if g.RetryPolicy != "" {
 		text += ", " + g.RetryPolicy
 	}
@@ -408,14 +409,14 @@ func (c *Client) groupNotes(ctx context.Context, group string, brokers []Broker,
 		if stats != nil {
 			for q, o := range stats.OffsetTable {
 				if n := o.BrokerOffset - o.ConsumerOffset; n > 0 {
-					unread = append(unread, fmt.Sprintf("%s of topic %s in queue %d of %s not read by it", counted(n, "message"), q.Topic, q.QueueID, b.Name))
+					unread = append(unread, fmt.Sprintf("%s of topic %s in queue %d of %s not read by it", words.Count(n, "message"), q.Topic, q.QueueID, b.Name))
 				}
 			}
 		}
 		if dlqStats != nil {
 			for q, o := range dlqStats.OffsetTable {
 				if n := o.MaxOffset - o.MinOffset; n > 0 {
-					dead = append(dead, fmt.Sprintf("%s of its dead letter topic in queue %d of %s would be lost", counted(n, "message"), q.QueueID, b.Name))
+					dead = append(dead, fmt.Sprintf("%s of its dead letter topic in queue %d of %s would be lost", words.Count(n, "message"), q.QueueID, b.Name))
 				}
 			}
 		}
@@ -435,7 +436,7 @@ func noteLines(word string, lines []string) []Note {
 	var out []Note
 	for i, l := range lines {
 		if i == maxNotes {
-			return append(out, Note{word, fmt.Sprintf("… and %d lines more", len(lines)-i)})
+			return append(out, Note{word, fmt.Sprintf("… and %s more", words.Count(len(lines)-i, "line"))})
 		}
 		out = append(out, Note{word, l})
 	}

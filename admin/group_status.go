@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -255,9 +256,9 @@ func processFindings(m *MemberStatus, now time.Time) []Finding {
 		case orderly && !p.Locked:
 			add(FindingNotLocked, q, "no lock for %s", now.Sub(time.UnixMilli(p.LastLockTimestamp)).Round(time.Second))
 		case orderly && p.Dropped && p.TryUnlockTimes > 0:
-			add(FindingUnlock, q, "unlocked %d times, and still locked", p.TryUnlockTimes)
+			add(FindingUnlock, q, "unlocked %s, and still locked", words.Count(p.TryUnlockTimes, "time"))
 		case !orderly && p.CachedMsgCount > 0 && idle > blockedTime:
-			add(FindingBlocked, q, "%d messages lie there, none taken for %s", p.CachedMsgCount, idle.Round(time.Second))
+			add(FindingBlocked, q, "%s there, none taken for %s", words.Count(p.CachedMsgCount, "message lies", "messages lie"), idle.Round(time.Second))
 		}
 	}
 	return out

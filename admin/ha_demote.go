@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -89,9 +90,9 @@ func (p *rolePlan) planCut(ctx context.Context, c *Client) error {
 		p.cut.To = common.Common
 		n := "an unknown number of messages"
 		if common.Messages >= 0 {
-			n = counted(common.Messages, "message")
+			n = words.Count(common.Messages, "message")
 		}
-		p.text = fmt.Sprintf("its log is cut at %d; %d bytes with %s go to mqx/salvage", common.Common, common.End-common.Common, n)
+		p.text = fmt.Sprintf("its log is cut at %d; %s with %s go to mqx/salvage", common.Common, words.Count(common.End-common.Common, "byte"), n)
 		p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("%s that only %s has; mqx admin ha salvage replay sends them again", n, p.at.Addr)})
 	default:
 		p.text = "its log is a beginning of its master's: nothing is cut"
@@ -105,7 +106,7 @@ func (p *rolePlan) wipe(why string) {
 	if p.spec.Discard {
 		kept = "is removed"
 	}
-	p.text = fmt.Sprintf("%s: it %s, and the master's is copied (%d bytes)", why, kept, p.at.end)
+	p.text = fmt.Sprintf("%s: it %s, and the master's is copied (%s)", why, kept, words.Count(p.at.end, "byte"))
 }
 
 // applyCut makes a broker follow with what is left of its log, and reads its state back.

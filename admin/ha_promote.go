@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mqx/internal/ballot"
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -225,8 +226,8 @@ func (p *rolePlan) compare(what string, all []*groupReplica) error {
 				p.notes = append(p.notes, Note{"unknown", why})
 			}
 			if m.parted() {
-				p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("slave %s has stopped: its log is not its master's from %d on; mqx admin ha resync cuts %d bytes there and keeps them for mqx admin ha salvage",
-					m.Addr, m.groups(), m.end-m.groups())})
+				p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("slave %s has stopped: its log is not its master's from %d on; mqx admin ha resync cuts %s there and keeps them for mqx admin ha salvage",
+					m.Addr, m.groups(), words.Count(m.end-m.groups(), "byte"))})
 			}
 		case p.spec.Shorter:
 			p.notes = append(p.notes, Note{wordLost, fmt.Sprintf("slave %s has %s; they are cut there by mqx admin ha resync", m.Addr, m.more(p.at))})
@@ -267,7 +268,7 @@ func (p *rolePlan) takeFrom(what string, all []*groupReplica) error {
 	}
 	p.role = cmp.Or(p.role, old.role)
 	if gap := old.end - p.at.end; gap > 0 {
-		p.notes = append(p.notes, Note{"behind", fmt.Sprintf("%d bytes: the old master takes no messages until they have come, and this is given up after %s", gap, stateWait)})
+		p.notes = append(p.notes, Note{"behind", fmt.Sprintf("%s: the old master takes no messages until they have come, and this is given up after %s", words.Count(gap, "byte"), stateWait)})
 	}
 	p.notes = append(p.notes, Note{"lost", "nothing: the new master has everything before it becomes one"})
 	return nil

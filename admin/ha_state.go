@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -113,7 +114,7 @@ func (m *groupReplica) more(o *groupReplica) string {
 	if own, other, ok := m.epochs(o); ok && own > other {
 		return fmt.Sprintf("messages of epoch %d, those of %s end in epoch %d", own, o.Addr, other)
 	}
-	return fmt.Sprintf("%d bytes more of the log", m.groups()-o.groups())
+	return fmt.Sprintf("%s more of the log", words.Count(m.groups()-o.groups(), "byte"))
 }
 
 // unsure is why it is not sure that m has nothing that o lacks where ahead says so; empty where it is.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"mqx/internal/words"
 )
 
 // judge turns facts into checks: no clock, no I/O. They stand in the order of the
@@ -187,7 +189,7 @@ func (f *joinFacts) judgeDiskSpeed(b *brokerFacts) []Check {
 	case err != nil || ms < 0 || putErr != nil:
 		return b.check("disk-speed", VerdictUnknown, "the broker does not tell how long its puts took", "")
 	case puts == 0 || ms == 0 && puts < 100:
-		return b.check("disk-speed", VerdictUnknown, fmt.Sprintf("%d messages were put since its start: too few", puts), "")
+		return b.check("disk-speed", VerdictUnknown, fmt.Sprintf("%s put since its start: too few", words.Count(puts, "message was", "messages were")), "")
 	case ms > slowPut:
 		return b.check("disk-speed", VerdictFinding, fmt.Sprintf("99 in 100 puts within %.2f ms only", ms), "look at the disk: iostat -x, and who else writes there")
 	}
@@ -246,12 +248,12 @@ func (f *joinFacts) judgeJoining(b *brokerFacts) []Check {
 	}
 	seed := "mqx admin broker seed " + cmp.Or(b.broker.Name, b.broker.Addr)
 	if missing := b.missingGroups(f.brokers); len(missing) > 0 {
-		out = append(out, b.check("groups", VerdictFinding, fmt.Sprintf("%d groups of the cluster are not here: %s", len(missing), shortList(missing)), seed)...)
+		out = append(out, b.check("groups", VerdictFinding, fmt.Sprintf("%s not here: %s", words.Count(len(missing), "group of the cluster is", "groups of the cluster are"), shortList(missing)), seed)...)
 	} else {
-		out = append(out, b.check("groups", VerdictOK, fmt.Sprintf("%d groups, all that the others have", len(b.groups)), "")...)
+		out = append(out, b.check("groups", VerdictOK, fmt.Sprintf("%s, all that the others have", words.Count(len(b.groups), "group")), "")...)
 	}
 	if len(b.topics) > 0 {
-		return append(out, b.check("topics", VerdictFinding, fmt.Sprintf("%d topics are here already: %s", len(b.topics), shortList(b.topics)), "")...)
+		return append(out, b.check("topics", VerdictFinding, fmt.Sprintf("%s here already: %s", words.Count(len(b.topics), "topic is", "topics are"), shortList(b.topics)), "")...)
 	}
 	return append(out, b.check("topics", VerdictOK, "none", "")...)
 }

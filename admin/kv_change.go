@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -128,7 +129,7 @@ func (s WritableState) String() string {
 		text = "writable"
 	}
 	if s.Topics != nil {
-		text += " (" + counted(int64(*s.Topics), "topic") + ")"
+		text += " (" + words.Count(int64(*s.Topics), "topic") + ")"
 	}
 	return text
 }

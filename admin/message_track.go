@@ -11,6 +11,7 @@ import (
 	"mqx/client"
 	"mqx/filter"
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -110,13 +111,13 @@ func (a *attempt) state() (TrackState, string) {
 	case message.IsDLQ(a.topic):
 		return TrackDeadLetter, a.place
 	case a.topic == message.TopicSchedule:
-		return TrackRetrying, fmt.Sprintf("given back %d times, waits for the next delivery", a.times)
+		return TrackRetrying, fmt.Sprintf("given back %s, waits for the next delivery", words.Count(a.times, "time"))
 	case a.passed == nil:
-		return TrackUnknown, fmt.Sprintf("given back %d times, %s; how far the group is there is not known", a.times, a.place)
+		return TrackUnknown, fmt.Sprintf("given back %s, %s; how far the group is there is not known", words.Count(a.times, "time"), a.place)
 	case *a.passed:
-		return TrackConsumed, fmt.Sprintf("after it was given back %d times", a.times)
+		return TrackConsumed, fmt.Sprintf("after it was given back %s", words.Count(a.times, "time"))
 	}
-	return TrackRetrying, fmt.Sprintf("given back %d times, %s", a.times, a.place)
+	return TrackRetrying, fmt.Sprintf("given back %s, %s", words.Count(a.times, "time"), a.place)
 }
 
 // wantsMessage reports whether a subscription takes a message; nil where it is not known.

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -247,14 +248,14 @@ func plainAttributes(in map[string]string) map[string]string {
 func (c *Client) PlanImport(ctx context.Context, t Target, m *Metadata) ([]Plan, error) {
 	var plans []Plan
 	if len(m.SubscriptionGroupTable) > 0 {
-		p, err := c.PlanPutGroups(ctx, t, importObject(t), "import "+counted(int64(len(m.SubscriptionGroupTable)), "group"), slices.Collect(maps.Values(m.SubscriptionGroupTable)))
+		p, err := c.PlanPutGroups(ctx, t, importObject(t), "import "+words.Count(int64(len(m.SubscriptionGroupTable)), "group"), slices.Collect(maps.Values(m.SubscriptionGroupTable)))
 		if err != nil {
 			return nil, err
 		}
 		plans = append(plans, p)
 	}
 	if len(m.TopicConfigTable) > 0 {
-		p, err := c.PlanPutTopics(ctx, t, importObject(t), "import "+counted(int64(len(m.TopicConfigTable)), "topic"), slices.Collect(maps.Values(m.TopicConfigTable)))
+		p, err := c.PlanPutTopics(ctx, t, importObject(t), "import "+words.Count(int64(len(m.TopicConfigTable)), "topic"), slices.Collect(maps.Values(m.TopicConfigTable)))
 		if err != nil {
 			return nil, err
 		}

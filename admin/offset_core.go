@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -48,7 +49,7 @@ func (t *OffsetTo) String() string {
 	case ToMessage:
 		return "message " + t.Message
 	}
-	return fmt.Sprintf("%d offsets that are given", len(t.Values))
+	return fmt.Sprintf("%s that are given", words.Count(len(t.Values), "offset"))
 }
 
 // OffsetValue is an offset of one queue.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -53,7 +54,7 @@ func (c *Client) keepSkipped(ctx context.Context, b Broker, group string, s *off
 		return fmt.Errorf("cannot count the dead letters of group %q: %w", group, err)
 	}
 	if sent != want || after-before < want {
-		return errors.New("cannot see what was kept: " + fmt.Sprintf("%d messages of %s are skipped, %d came into %s", want, s.QueueID, after-before, dead))
+		return errors.New("cannot see what was kept: " + fmt.Sprintf("of %s %s skipped, %d came into %s", s.QueueID, words.Count(want, "message is", "messages are"), after-before, dead))
 	}
 	return nil
 }

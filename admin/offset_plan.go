@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -184,7 +185,7 @@ func (c *Client) offsetOfMessage(ctx context.Context, s *OffsetSpec) (*OffsetTo,
 	case len(out.Values) == 0 && len(found.Errors) > 0:
 		return nil, found.Errors[0]
 	case len(out.Values) != 1:
-		return nil, &OffsetError{s.Group, []string{fmt.Sprintf("%d messages of topics have the id %s", len(out.Values), s.To.Message)}}
+		return nil, &OffsetError{s.Group, []string{fmt.Sprintf("%s of topics have the id %s", words.Count(len(out.Values), "message"), s.To.Message)}}
 	}
 	return out, nil
 }
@@ -434,7 +435,7 @@ func (p *OffsetPlan) build(to *OffsetTo, sources []*offsetSource, topics, retrie
 		}
 	}
 	if kept := p.kept(); p.spec.KeepSkipped && kept > p.spec.MaxKept {
-		whys = append(whys, fmt.Sprintf("%d messages would have to be kept, more than the limit of %d", kept, p.spec.MaxKept))
+		whys = append(whys, fmt.Sprintf("%s would have to be kept, more than the limit of %d", words.Count(kept, "message"), p.spec.MaxKept))
 	}
 	if len(whys) > 0 {
 		return &OffsetError{p.spec.Group, whys}

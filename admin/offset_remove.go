@@ -10,6 +10,7 @@ import (
 
 	"mqx/internal/fastjson"
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -80,7 +81,7 @@ func (c *Client) PlanRemoveOffsets(ctx context.Context, spec OffsetRemovalSpec) 
 	p.missing = append(p.missing, errs...)
 	switch {
 	case online > 0:
-		return nil, &OffsetError{spec.Group, []string{fmt.Sprintf("%d members are online and would commit theirs again", online)}}
+		return nil, &OffsetError{spec.Group, []string{fmt.Sprintf("%s online and would commit theirs again", words.Count(online, "member is", "members are"))}}
 	case !known && len(p.missing) == 0:
 		return nil, &NotFoundError{Kind: "group", Name: spec.Group}
 	}
@@ -122,8 +123,9 @@ func (p *OffsetRemoval) Title() string {
 // Clusters are the clusters of the brokers.
 func (p *OffsetRemoval) Clusters() []string { return p.clusters }
 
-// Destroys is never: offsets can be put back.
-func (p *OffsetRemoval) Destroys() bool { return false }
+// Destroys reports whether anything goes: an undo puts the offsets back, and neither what a
+// group that pops was handed out nor the topics that were forbidden to it.
+func (p *OffsetRemoval) Destroys() bool { return len(p.goes()) > 0 }
 
 // Missing are the brokers that could not be planned for.
 func (p *OffsetRemoval) Missing() []TargetError { return p.missing }
@@ -250,7 +252,7 @@ func replanOffsetRemoval(ctx context.Context, c *Client, saved []byte) (Plan, er
 		return a.QueueID == b.QueueID && a.Addr == b.Addr && sameOffset(a.Before, b.Before)
 	}
 	if len(now) > 0 && !slices.EqualFunc(now, was.Goes, same) {
-		differences = append(differences, fmt.Sprintf("there were %d offsets, there are %d, or others", len(was.Goes), len(now)))
+		differences = append(differences, fmt.Sprintf("there were %s, there are %d, or others", words.Count(len(was.Goes), "offset"), len(now)))
 	}
 	if is := missingNames(p.missing); !slices.Equal(was.Missing, is) {
 		differences = append(differences, fmt.Sprintf("brokers without an answer were %v, are %v", was.Missing, is))

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -79,18 +80,18 @@ func (p *OffsetPlan) Notes() []Note {
 			skipped, repeated = skipped+*m.Skipped, repeated+*m.Repeated
 		}
 	}
-	notes = append(notes, Note{"in all", fmt.Sprintf("%d messages skipped, %d repeated", skipped, repeated)})
+	notes = append(notes, Note{"in all", fmt.Sprintf("%s skipped, %d repeated", words.Count(skipped, "message"), repeated)})
 	if unknown > 0 {
-		notes = append(notes, Note{"unknown", fmt.Sprintf("what it means in %d queues, where the group has committed nothing", unknown)})
+		notes = append(notes, Note{"unknown", fmt.Sprintf("what it means in %s, where the group has committed nothing", words.Count(unknown, "queue"))})
 	}
 	if p.spec.KeepSkipped {
-		notes = append(notes, Note{"kept", fmt.Sprintf("%d messages are copied into %s first", p.kept(), message.DLQTopicPrefix+p.spec.Group)})
+		notes = append(notes, Note{"kept", fmt.Sprintf("%s copied into %s first", words.Count(p.kept(), "message is", "messages are"), message.DLQTopicPrefix+p.spec.Group)})
 	}
 	how := "the group is offline: it goes on from there when it starts"
 	if p.online {
-		how = fmt.Sprintf("%d members are online and are told at their next pull; with push clients up to half a minute passes before they go on", len(p.members))
+		how = fmt.Sprintf("%s online and are told at their next pull; with push clients up to half a minute passes before they go on", words.Count(len(p.members), "member is", "members are"))
 		if p.kind == remoting.ConsumeActively {
-			how = fmt.Sprintf("%d members are online and fetch for themselves: lite pull consumers take it over, one that keeps offsets of its own does not", len(p.members))
+			how = fmt.Sprintf("%s online and fetch for themselves: lite pull consumers take it over, one that keeps offsets of its own does not", words.Count(len(p.members), "member is", "members are"))
 		}
 	}
 	notes = append(notes, Note{"group", how})
@@ -99,7 +100,7 @@ func (p *OffsetPlan) Notes() []Note {
 		if p.spec.Retry == RetrySkip {
 			what = "are skipped, whatever topic they come from"
 		}
-		notes = append(notes, Note{"retry", fmt.Sprintf("%d messages that wait in %s %s", p.waiting[t], t, what)})
+		notes = append(notes, Note{"retry", fmt.Sprintf("%s that wait in %s %s", words.Count(p.waiting[t], "message"), t, what)})
 	}
 	if len(p.waiting) == 0 {
 		notes = append(notes, Note{"retry", "nothing waits in the retry topic; what still waits for its delay comes as before"})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -357,7 +358,7 @@ type StartOffsets struct {
 
 // String is the offsets in a cell of a table.
 func (o StartOffsets) String() string {
-	return fmt.Sprintf("offset %d in %s", o.Offset, counted(int64(o.Queues), "queue"))
+	return fmt.Sprintf("offset %d in %s", o.Offset, words.Count(int64(o.Queues), "queue"))
 }
 
 // steps are the topic itself and the offsets of its groups.

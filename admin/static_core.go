@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -80,7 +81,7 @@ func (l staticLayout) leaders() (queues map[int32][]remoting.LogicQueueMappingIt
 	for _, name := range slices.Sorted(maps.Keys(l)) {
 		m := &l[name].Mapping
 		if !first && (m.Epoch != epoch || m.TotalQueues != total) {
-			return nil, 0, 0, fmt.Errorf("brokers contradict each other: %s has epoch %d with %d queues, another epoch %d with %d; a change was broken off: mqx admin plan apply, with its file", name, m.Epoch, m.TotalQueues, epoch, total)
+			return nil, 0, 0, fmt.Errorf("brokers contradict each other: %s has epoch %d with %s, another epoch %d with %d; a change was broken off: mqx admin plan apply, with its file", name, m.Epoch, words.Count(m.TotalQueues, "queue"), epoch, total)
 		}
 		first, epoch, total = false, m.Epoch, m.TotalQueues
 		for id, items := range m.HostedQueues {
@@ -139,7 +140,7 @@ func (l staticLayout) grow(topic string, total int32, targets, all []string, now
 		return nil, err
 	}
 	if had > total {
-		return nil, invalidf("cannot give static topic %s %d queues: it has %d, and they cannot become fewer", topic, total, had)
+		return nil, invalidf("cannot give static topic %s %s: it has %d, and they cannot become fewer", topic, words.Count(total, "queue"), had)
 	}
 	out := l.clone()
 	counts := map[string]int{}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mqx/internal/fastjson"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -36,7 +37,7 @@ func (c *Client) PlanStatic(ctx context.Context, on Target, targets []string, to
 		return nil, err
 	}
 	if queues < 1 || queues > maxStaticQueues {
-		return nil, invalidf("cannot make static topic %s with %d queues: 1 to %d", topic, queues, maxStaticQueues)
+		return nil, invalidf("cannot make static topic %s with %s: 1 to %d", topic, words.Count(queues, "queue"), maxStaticQueues)
 	}
 	p, targets, err := c.readStatic(ctx, on, targets, topic)
 	if err != nil {

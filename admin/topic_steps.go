@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
+
+	"mqx/internal/words"
 )
 
 // TopicState is the configuration of a topic on a broker, as a step shows it.
@@ -75,7 +76,7 @@ func (p *TopicPlan) Notes() []Note {
 	}
 	var out []Note
 	for _, u := range p.Unread {
-		out = append(out, Note{"unread", fmt.Sprintf("%s of group %s in queue %d of %s %s", counted(u.Count, "message"), u.Group, u.QueueID, u.Broker, end)})
+		out = append(out, Note{"unread", fmt.Sprintf("%s of group %s in queue %d of %s %s", words.Count(u.Count, "message"), u.Group, u.QueueID, u.Broker, end)})
 	}
 	return out
 }
@@ -107,12 +108,4 @@ func (t *TopicBroker) short() string {
 		return "nothing"
 	}
 	return fmt.Sprintf("%d read, %d write queues, %s", t.ReadQueues, t.WriteQueues, PermText(t.Perm))
-}
-
-// counted is a number with its noun.
-func counted(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return strconv.FormatInt(n, 10) + " " + noun + "s"
 }

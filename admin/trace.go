@@ -12,6 +12,7 @@ import (
 
 	"mqx/client"
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -168,7 +169,7 @@ func parseTraceRecord(text string) (r TraceRecord, ok bool, err error) {
 		return r, false, nil
 	}
 	if len(l.fields) < least {
-		return r, false, &TraceError{cut(text), fmt.Sprintf("it has %d fields, %s has at least %d", len(l.fields), r.Type, least)}
+		return r, false, &TraceError{cut(text), fmt.Sprintf("it has %s, %s has at least %d", words.Count(len(l.fields), "field"), r.Type, least)}
 	}
 	if r.Type == TraceSubAfter {
 		r.RequestID, r.MsgID, r.Cost, r.Success, r.Keys, r.Code = l.at(1), l.at(2), l.cost(3), l.bool(4), l.at(5), l.number(6)

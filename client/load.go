@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -107,9 +108,9 @@ func (c *LoadConfig) setDefaults(kind string) error {
 	case c.Count <= 0 && c.Duration <= 0:
 		return errors.New("neither a count nor a duration is given")
 	case c.InFlight < 1 || c.InFlight > maxInFlight:
-		return fmt.Errorf("%d requests in flight, 1 to %d are possible", c.InFlight, maxInFlight)
+		return fmt.Errorf("%s in flight, 1 to %d are possible", words.Count(c.InFlight, "request"), maxInFlight)
 	case c.Connections < 1 || c.Connections > maxLoadConnections:
-		return fmt.Errorf("%d connections, 1 to %d are possible", c.Connections, maxLoadConnections)
+		return fmt.Errorf("%s, 1 to %d are possible", words.Count(c.Connections, "connection"), maxLoadConnections)
 	case c.Batch < 1 || c.Batch > maxBatch:
 		return fmt.Errorf("batch of %d, 1 to %d are possible", c.Batch, maxBatch)
 	case c.DelayLevel < 0 || c.DelayLevel > 0 && c.Batch > 1:
@@ -121,7 +122,7 @@ func (c *LoadConfig) setDefaults(kind string) error {
 	case c.RollbackShare < 0 || c.RollbackShare > 100:
 		return fmt.Errorf("%d percent of rollbacks, 0 to 100 are possible", c.RollbackShare)
 	case int64(c.BodySize)*int64(c.Batch) > 15<<20 && kind == kindProduce:
-		return fmt.Errorf("%d bodies of %d bytes do not fit a frame", c.Batch, c.BodySize)
+		return fmt.Errorf("%s of %d bytes do not fit a frame", words.Count(c.Batch, "body"), c.BodySize)
 	}
 	if c.Duration <= 0 {
 		c.Warmup = 0

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -95,7 +96,7 @@ type BrokenError struct {
 
 // Error names the number and the first place.
 func (e *BrokenError) Error() string {
-	return fmt.Sprintf("cannot read %d records, the first: %v", e.Count, e.First)
+	return fmt.Sprintf("cannot read %s, the first: %v", words.Count(e.Count, "record"), e.First)
 }
 
 // Unwrap is what is wrong with the first one.

@@ -222,7 +222,11 @@ func (c *Consumer) pulled(ctx context.Context, a *assigned, epoch, offset int64,
 	next := p.next
 	switch {
 	case p.status == pullMoved:
-		c.core.log.Warn("offset is outside the queue", "queue", a.queue.String(), "offset", offset, "next", next, "min", p.min, "max", p.max)
+		if offset >= p.min && offset <= p.max { // brokers tell in the same way that somebody has set the offset of the group
+			c.core.log.Info("offset reset", "queue", a.queue.String(), "was", offset, "offset", next)
+		} else {
+			c.core.log.Warn("offset is outside the queue", "queue", a.queue.String(), "offset", offset, "next", next, "min", p.min, "max", p.max)
+		}
 		if next == offset {
 			return sleep(ctx, firstRetryWait)
 		}

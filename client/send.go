@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 	remoteclient "mqx/remoting/client"
@@ -35,8 +36,8 @@ type SizeError struct {
 
 // Error names the actual size, the limit and where it is set.
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("cannot send to topic %q: body has %d bytes, the limit of this producer (MaxMessageSize) is %d, before compression",
-		e.Topic, e.Size, e.Limit)
+	return fmt.Sprintf("cannot send to topic %q: body has %s, the limit of this producer (MaxMessageSize) is %d, before compression",
+		e.Topic, words.Count(e.Size, "byte"), e.Limit)
 }
 
 // check applies the rules of the Java client.

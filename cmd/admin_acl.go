@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -47,21 +46,13 @@ var policySchema = render.Schema{Kind: "PolicyList", Name: "subject", Fields: []
 
 // readACLOptions are the flags of reads of users and policies.
 type readACLOptions struct {
-	target                    targetFlags
-	output                    outputFlags
-	cluster, broker, resource string
+	readOptions
+	resource string
 }
 
 func (o *readACLOptions) add(a *app, c *cobra.Command) {
-	grouped(c, groupTarget, func(f *pflag.FlagSet) {
-		o.target.add(f)
-		f.StringVarP(&o.cluster, "cluster", "c", "", "only this cluster")
-		f.StringVarP(&o.broker, "broker", "b", "", "only this broker, by name or address")
-	})
-	o.output.addRows(c)
-	o.output.add(c)
-	o.output.addWatch(c)
-	completeFlag(c, "broker", completeBrokers(a, &o.target))
+	o.addTo(c)
+	o.addBrokers(a, c)
 }
 
 func newUserLsCmd(a *app) *cobra.Command {
@@ -89,33 +80,32 @@ func newUserGetCmd(a *app) *cobra.Command {
 }
 
 func (o *readACLOptions) users(a *app, c *cobra.Command, name string) error {
-	client, err := a.adminClient(c.Context(), &o.target)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
-	return a.list(c, &o.output, userSchema, func(ctx context.Context, w *render.Writer) (problems, error) {
-		users, errs, err := client.Users(ctx, admin.Target{Cluster: o.cluster, Broker: o.broker}, name)
-		if err != nil {
-			return nil, err
-		}
-		if err := allFailed(len(users), errs); err != nil {
-			return nil, aclFailure(err)
-		}
-		found := false
+	return o.list(a, c, userSchema, "user", name, func(ctx context.Context, client *admin.Client) (ans answer, err error) {
+		users, errs, err := client.Users(ctx, o.brokers(), name)
+		ans.errs = errs
 		for _, u := range users {
-			if name != "" && u.Username != name {
-				continue
-			}
-			found = true
-			if err := w.Row(u.Username, orUnknown(u.Name), u.Addr, orUnknown(u.UserType), orUnknown(u.UserStatus)); err != nil {
-				return nil, err
+			if name == "" || u.Username == name {
+				ans.rows = append(ans.rows, []any{u.Username, orUnknown(u.Name), u.Addr, orUnknown(u.UserType), orUnknown(u.UserStatus)})
 			}
 		}
-		if name != "" && !found && len(errs) == 0 {
-			return nil, &admin.NotFoundError{Kind: "user", Name: name}
+		return ans, err
+	})
+}
+
+// list prints what brokers have of users or policies. One that is named must be somewhere.
+func (o *readACLOptions) list(a *app, c *cobra.Command, s render.Schema, kind, name string, ask func(ctx context.Context, client *admin.Client) (answer, error)) error {
+	return a.read(c, &o.readOptions, s, func(ctx context.Context, client *admin.Client) (answer, error) {
+		ans, err := ask(ctx, client)
+		if err != nil {
+			return ans, err
 		}
-		return targetProblems(errs), nil
+		if err := allFailed(len(ans.rows), ans.errs); err != nil {
+			return ans, aclFailure(err)
+		}
+		if name != "" && len(ans.rows) == 0 {
+			return ans, &admin.NotFoundError{Kind: kind, Name: name}
+		}
+		return ans, nil
 	})
 }
 
@@ -157,33 +147,15 @@ func newPolicyGetCmd(a *app) *cobra.Command {
 }
 
 func (o *readACLOptions) policies(a *app, c *cobra.Command, subject string) error {
-	client, err := a.adminClient(c.Context(), &o.target)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
-	return a.list(c, &o.output, policySchema, func(ctx context.Context, w *render.Writer) (problems, error) {
-		list, errs, err := client.Policies(ctx, admin.Target{Cluster: o.cluster, Broker: o.broker}, subject, o.resource)
-		if err != nil {
-			return nil, err
-		}
-		if err := allFailed(len(list), errs); err != nil {
-			return nil, aclFailure(err)
-		}
-		found := false
+	return o.list(a, c, policySchema, "policy of", subject, func(ctx context.Context, client *admin.Client) (ans answer, err error) {
+		list, errs, err := client.Policies(ctx, o.brokers(), subject, o.resource)
+		ans.errs = errs
 		for _, p := range list {
-			if subject != "" && p.Subject != subject {
-				continue
-			}
-			found = true
-			if err := w.Row(p.Subject, orUnknown(p.Name), p.Addr, p.Type, p.Resource, listOf(p.Actions), listOf(p.SourceIPs), p.Decision); err != nil {
-				return nil, err
+			if subject == "" || p.Subject == subject {
+				ans.rows = append(ans.rows, []any{p.Subject, orUnknown(p.Name), p.Addr, p.Type, p.Resource, listOf(p.Actions), listOf(p.SourceIPs), p.Decision})
 			}
 		}
-		if subject != "" && !found && len(errs) == 0 {
-			return nil, &admin.NotFoundError{Kind: "policy of", Name: subject}
-		}
-		return targetProblems(errs), nil
+		return ans, err
 	})
 }
 
@@ -230,13 +202,9 @@ func (o *userOptions) put(a *app, c *cobra.Command, name string, set bool) error
 		if f.value == "" {
 			continue
 		}
-		for _, choice := range f.choices {
-			if strings.EqualFold(choice, f.value) {
-				*f.to = choice
-			}
-		}
-		if *f.to == "" {
-			return notOneOf(f.flag, f.value, f.choices...)
+		var err error
+		if *f.to, err = oneOf(f.flag, f.value, f.choices...); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -363,7 +331,7 @@ func newPolicyCreateCmd(a *app, set bool) *cobra.Command {
 		f.StringVar(&o.decision, "decision", "", "Allow or Deny")
 	})
 	completeFlag(c, "action", cobra.FixedCompletions(policyActions, cobra.ShellCompDirectiveNoFileComp))
-	completeFlag(c, "decision", cobra.FixedCompletions([]string{"Allow", "Deny"}, cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(c, "decision", cobra.FixedCompletions(decisions, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
@@ -374,33 +342,28 @@ func (o *policyOptions) addResources(c *cobra.Command) {
 	})
 }
 
-var policyActions = []string{"All", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List"}
+var (
+	policyActions = []string{"All", "Pub", "Sub", "Create", "Update", "Delete", "Get", "List"}
+	decisions     = []string{"Allow", "Deny"}
+)
 
 func (o *policyOptions) put(a *app, c *cobra.Command, subject string, set bool) error {
 	o.spec.Subject, o.spec.MustExist, o.spec.MustNotExist = subject, set, !set
 	var actions []string
 	for _, text := range o.spec.Actions {
-		name := ""
-		for _, known := range policyActions {
-			if strings.EqualFold(known, text) {
-				name = known
-			}
-		}
-		if name == "" {
-			return notOneOf("--action", text, policyActions...)
+		name, err := oneOf("--action", text, policyActions...)
+		if err != nil {
+			return err
 		}
 		actions = append(actions, name)
 	}
 	o.spec.Actions = actions
-	switch {
-	case len(o.spec.Resources) == 0 || len(actions) == 0 || o.decision == "":
+	if len(o.spec.Resources) == 0 || len(actions) == 0 || o.decision == "" {
 		return usagef("cannot run %q: --resource, --action and --decision are needed", c.CommandPath()).try("--resource Topic:ORDERS --action Pub --decision Allow")
-	case strings.EqualFold(o.decision, "allow"):
-		o.spec.Decision = "Allow"
-	case strings.EqualFold(o.decision, "deny"):
-		o.spec.Decision = "Deny"
-	default:
-		return notOneOf("--decision", o.decision, "Allow", "Deny")
+	}
+	var err error
+	if o.spec.Decision, err = oneOf("--decision", o.decision, decisions...); err != nil {
+		return err
 	}
 	return o.run(a, c, func(ctx context.Context, client *admin.Client) (admin.Plan, error) {
 		return client.PlanPolicy(ctx, o.on(), o.spec)

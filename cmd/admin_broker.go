@@ -383,15 +383,8 @@ func newClusterGetCmd(a *app) *cobra.Command {
 		Example: `  mqx admin cluster get DefaultCluster
   mqx admin cluster get -o wide
   mqx admin cluster get --watch --interval 1s`,
-		Args: optionalArg(),
-		ValidArgsFunction: completer(a, &o.target, func(ctx context.Context, client *admin.Client) ([]string, error) {
-			brokers, err := client.Cluster(ctx)
-			var names []string
-			for _, b := range brokers {
-				names = append(names, b.Cluster)
-			}
-			return unique(names), err
-		}),
+		Args:              optionalArg(),
+		ValidArgsFunction: completeClusters(a, &o.target),
 		RunE: func(c *cobra.Command, args []string) error {
 			t := admin.Target{}
 			if len(args) > 0 {

@@ -188,9 +188,22 @@ the name; there is no way back.`,
 
 // promoteOptions are the flags of mqx admin broker promote.
 type promoteOptions struct {
+	controlledOptions
+	id int64
+}
+
+// controlledOptions are the flags of what a controller does with a broker.
+type controlledOptions struct {
 	changeFlags
 	controller, clusterName string
-	id                      int64
+}
+
+func (o *controlledOptions) add(a *app, c *cobra.Command, destructive bool) {
+	o.changeFlags.add(a, c, destructive, false)
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		f.StringVar(&o.controller, "controller", "", "address of the controller that leads")
+		f.StringVarP(&o.clusterName, "cluster", "c", "", "cluster of the broker")
+	})
 }
 
 func newBrokerPromoteCmd(a *app) *cobra.Command {
@@ -211,10 +224,8 @@ func newBrokerPromoteCmd(a *app) *cobra.Command {
 			})
 		},
 	}
-	o.add(a, c, false, false)
+	o.add(a, c, false)
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
-		f.StringVar(&o.controller, "controller", "", "address of the controller that leads")
-		f.StringVarP(&o.clusterName, "cluster", "c", "", "cluster of the broker")
 		f.Int64Var(&o.id, "id", 0, "id of the replica that becomes the master, as the controller has it")
 	})
 	return c
@@ -225,6 +236,11 @@ type containerOptions struct {
 	changeFlags
 	container, config, clusterName string
 	id                             int64
+}
+
+func (o *containerOptions) add(a *app, c *cobra.Command, destructive bool) {
+	o.changeFlags.add(a, c, destructive, false)
+	grouped(c, groupTarget, func(f *pflag.FlagSet) { f.StringVar(&o.container, "container", "", "address of the container") })
 }
 
 func newBrokerCreateCmd(a *app) *cobra.Command {
@@ -245,9 +261,8 @@ process is started there: mqx broker start.`,
 			})
 		},
 	}
-	o.add(a, c, false, false)
+	o.add(a, c, false)
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
-		f.StringVar(&o.container, "container", "", "address of the container")
 		f.StringVar(&o.config, "broker-config", "", "configuration file of the broker, on the container's machine")
 	})
 	return c
@@ -272,9 +287,8 @@ mqx admin broker retire.`,
 			})
 		},
 	}
-	o.add(a, c, true, false)
+	o.add(a, c, true)
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
-		f.StringVar(&o.container, "container", "", "address of the container")
 		f.StringVarP(&o.clusterName, "cluster", "c", "", "cluster of the broker")
 		f.Int64Var(&o.id, "id", 0, "id of the broker, 0 is the master")
 	})
@@ -337,10 +351,9 @@ func checkRocksDBTypes(types []string) error {
 
 // purgeControllerOptions are the flags of mqx admin controller purge.
 type purgeControllerOptions struct {
-	changeFlags
-	controller, clusterName string
-	ids                     []string
-	living                  bool
+	controlledOptions
+	ids    []string
+	living bool
 }
 
 func newControllerPurgeCmd(a *app) *cobra.Command {
@@ -362,10 +375,8 @@ only with --living.`,
 			})
 		},
 	}
-	o.add(a, c, true, false)
+	o.add(a, c, true)
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
-		f.StringVar(&o.controller, "controller", "", "address of the controller that leads")
-		f.StringVarP(&o.clusterName, "cluster", "c", "", "cluster of the broker")
 		f.StringArrayVar(&o.ids, "id", nil, "forget the replica with this id only; may be repeated")
 		f.BoolVar(&o.living, "living", false, "one that is alive as well")
 	})

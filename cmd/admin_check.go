@@ -8,6 +8,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/render"
+	"mqx/internal/words"
 )
 
 var sendCheckSchema = render.Schema{Kind: "SendCheckList", Name: "broker", Fields: []render.Field{
@@ -129,7 +130,7 @@ func (a *app) runCheck(c *cobra.Command, o *checkOptions) error {
 		return ans, nil
 	})
 	if err == nil && failed > 0 {
-		return failf(ExitCheckFailed, "%s failed", counted(int64(failed), "check")).because("see the column error")
+		return failf(ExitCheckFailed, "%s failed", words.Count(int64(failed), "check")).because("see the column error")
 	}
 	return err
 }

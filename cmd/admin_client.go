@@ -231,16 +231,16 @@ func newClientGetCmd(a *app) *cobra.Command {
   mqx admin client get 10.0.0.7@4711 --show properties -o json
   mqx admin client get 10.0.0.7@4711 -g billing -t PARENT --show lite`,
 		Args: exactArgs("CLIENT"),
-		ValidArgsFunction: completer(a, &o.target, func(ctx context.Context, client *admin.Client) ([]string, error) {
+		ValidArgsFunction: completer(a, &o.target, func(ctx context.Context, client *admin.Client) (offers, error) {
 			list, err := client.ListInstances(ctx, admin.InstancesOptions{})
 			if err != nil {
-				return nil, err
+				return offers{}, err
 			}
 			var ids []string
 			for _, i := range list.Items {
 				ids = append(ids, i.ID)
 			}
-			return ids, nil
+			return offers{names: ids}, nil
 		}),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := shown(o.show, clientShow, "queues", "topics", "properties", "lite")

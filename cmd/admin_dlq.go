@@ -87,6 +87,9 @@ func runDLQLs(a *app, c *cobra.Command, o *dlqOptions, args []string) error {
 		if err := allFailed(len(all), errs); err != nil {
 			return nil, err
 		}
+		if len(all) == 0 && group != "" {
+			a.warn("group %s has no dead letters", group)
+		}
 		for _, d := range all {
 			if err := w.Row(d.Group, d.Broker.Name, d.Count, d.Oldest, d.Newest, orUnknown(d.Broker.Cluster), d.Broker.Addr, permText(d.Perm), message.DLQTopic(d.Group)); err != nil {
 				return nil, err
@@ -94,6 +97,17 @@ func runDLQLs(a *app, c *cobra.Command, o *dlqOptions, args []string) error {
 		}
 		return targetProblems(errs), nil
 	})
+}
+
+// noDeadLetters tells of a group whose topic for dead letters is not there: brokers make it
+// with the first of them.
+func noDeadLetters(err error, group string) error {
+	topic := message.DLQTopic(group)
+	none, ok := errors.AsType[*admin.NotFoundError](err)
+	if !ok || none.Kind != "topic" || none.Name != topic {
+		return err
+	}
+	return failf(ExitNotFound, "group %s has no dead letters", group).because("no broker has the topic " + topic).try("mqx admin dlq ls")
 }
 
 // permText is a permission as --perm takes it.
@@ -161,10 +175,7 @@ func runDLQGet(a *app, c *cobra.Command, o *dlqOptions, group string) error {
 			}
 			return h.take(m)
 		})
-		if none, ok := errors.AsType[*admin.NotFoundError](err); ok && none.Kind == "topic" {
-			return nil, failf(ExitNotFound, "group %s has no dead letters", group).because("no broker has the topic " + none.Name).try("mqx admin dlq ls")
-		}
-		return targetProblems(errs), err
+		return targetProblems(errs), noDeadLetters(err, group)
 	})
 }
 
@@ -198,7 +209,7 @@ With --target-topic they go to a topic, and to every group that consumes it: the
 			o.group = args[0]
 			spec := o.spec(message.DLQTopic(args[0]))
 			spec.DeadLetters = true
-			return o.run(a, c, &o.target, a, spec)
+			return noDeadLetters(o.run(a, c, &o.target, a, spec), args[0])
 		},
 	}
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
@@ -231,10 +242,7 @@ way back: it asks for the name of the group.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.change(a, c).run(func(ctx context.Context, ac *admin.Client) ([]admin.Plan, error) {
 				p, err := ac.PlanPurgeDeadLetters(ctx, o.on(), args[0])
-				if none, ok := errors.AsType[*admin.NotFoundError](err); ok && none.Kind == "topic" {
-					return nil, failf(ExitNotFound, "group %s has no dead letters", args[0]).because("no broker has the topic " + none.Name).try("mqx admin dlq ls")
-				}
-				return onePlan(p, err)
+				return onePlan(p, noDeadLetters(err, args[0]))
 			})
 		},
 	}

@@ -17,10 +17,6 @@ func newHACmd(a *app) *cobra.Command {
 	return asGroup(&cobra.Command{Use: "ha", Short: "Replication of brokers"}, newHAStatusCmd(a), newHADegradedCmd(a), newHAGetCmd(a), newHAPromoteCmd(a), newHADemoteCmd(a), newHAResyncCmd(a), newHASalvageCmd(a))
 }
 
-func newControllerCmd(a *app) *cobra.Command {
-	return asGroup(&cobra.Command{Use: "controller", Aliases: []string{"controllers"}, Short: "Controllers, which choose masters"}, newControllerGetCmd(a), newControllerPurgeCmd(a))
-}
-
 var haStatusSchema = render.Schema{Kind: "HAStatusList", Name: "broker", Fields: []render.Field{
 	{Name: "cluster", Wide: true, Doc: "cluster"},
 	{Name: "broker", Doc: "broker name"},

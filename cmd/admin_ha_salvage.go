@@ -14,6 +14,7 @@ import (
 	"mqx/admin"
 	"mqx/client"
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -107,7 +108,7 @@ func newHASalvageExportCmd(a *app) *cobra.Command {
 			if err = finish(err); err != nil {
 				return a.withTimeout(ctx, err)
 			}
-			fmt.Fprintf(a.Err, "%s written\n", counted(n, "message"))
+			fmt.Fprintf(a.Err, "%s written\n", words.Count(n, "message"))
 			return nil
 		},
 	}

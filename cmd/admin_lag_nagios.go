@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mqx/admin"
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -90,7 +91,7 @@ func lagReport(o *lagGetOptions, l *admin.Lag) (state Exit, text, figures string
 	case o.warn > 0 && worst >= o.warn, o.warnAge > 0 && oldest.Value >= o.warnAge:
 		state = nagiosWarning
 	}
-	parts := []string{fmt.Sprintf("%s behind in %s", counted(behind, "message"), counted(int64(len(l.Groups)), "group"))}
+	parts := []string{fmt.Sprintf("%s behind in %s", words.Count(behind, "message"), words.Count(int64(len(l.Groups)), "group"))}
 	if worst > 0 && len(l.Groups) > 1 {
 		parts = append(parts, fmt.Sprintf("most of them %s with %d", worstGroup, worst))
 	}
@@ -98,10 +99,10 @@ func lagReport(o *lagGetOptions, l *admin.Lag) (state Exit, text, figures string
 		parts = append(parts, "the oldest since "+oldest.Value.Round(time.Second).String())
 	}
 	if unknown > 0 {
-		parts = append(parts, fmt.Sprintf("the lag of %s is not known", counted(int64(unknown), "queue")))
+		parts = append(parts, fmt.Sprintf("the lag of %s is not known", words.Count(int64(unknown), "queue")))
 	}
 	if n := len(l.Errors); n > 0 {
-		parts = append(parts, fmt.Sprintf("no answer from %s", counted(int64(n), "broker")))
+		parts = append(parts, fmt.Sprintf("no answer from %s", words.Count(int64(n), "broker")))
 	}
 	figures = fmt.Sprintf("lag=%d;%s;%s;0", worst, limitText(o.warn), limitText(o.crit))
 	if oldest.OK || o.warnAge > 0 || o.critAge > 0 {

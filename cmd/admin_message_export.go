@@ -14,6 +14,7 @@ import (
 	"mqx/admin"
 	"mqx/client"
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -120,7 +121,7 @@ func runMessageExport(a *app, c *cobra.Command, o *messageExportOptions, topic s
 
 // interrupted says what a signal has left behind.
 func (x *messageExport) interrupted(file string) error {
-	f := failf(ExitInterrupted, "interrupted after %s", counted(x.written, "message"))
+	f := failf(ExitInterrupted, "interrupted after %s", words.Count(x.written, "message"))
 	if file == "" || file == "-" {
 		return f.because("they may have been written in part: the last line counts when it is whole").try("the same command, from its beginning")
 	}
@@ -218,7 +219,7 @@ func (x *messageExport) finished(a *app, w *render.Writer, topic string, toFile 
 			return err
 		}
 	} else {
-		fmt.Fprintf(a.Err, "%s read, %d written, %d others, %s unreadable\n", counted(x.read, "message"), x.written, x.read-x.written, counted(int64(unreadable), "record"))
+		fmt.Fprintf(a.Err, "%s read, %d written, %d others, %s unreadable\n", words.Count(x.read, "message"), x.written, x.read-x.written, words.Count(int64(unreadable), "record"))
 	}
 	if unreadable > 0 && a.global.partial != "ok" {
 		return silentError{ExitPartial}

@@ -15,6 +15,7 @@ import (
 	"mqx/client"
 	"mqx/filter"
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -46,6 +47,12 @@ type messageSelection struct {
 }
 
 func (s *messageSelection) add(c *cobra.Command) {
+	s.addPlaces(c)
+	s.addFilters(c)
+}
+
+// addPlaces adds the flags that choose by where a message is.
+func (s *messageSelection) addPlaces(c *cobra.Command) {
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
 		f.StringArrayVarP(&s.brokers, "broker", "b", nil, "read from this broker only, by name or address; may be repeated")
 		f.Int32VarP(&s.queue, "queue", "q", 0, "read this queue only")
@@ -54,14 +61,20 @@ func (s *messageSelection) add(c *cobra.Command) {
 		f.StringVar(&s.start, "start", "start", "first message: start, end, an offset, or @TIME")
 		f.StringVar(&s.end, "end", "", "message to stop before: end, an offset, or @TIME (default: where each queue ends now)")
 	})
-	s.addFilters(c)
+}
+
+// addMatch adds the flags that choose by tag and properties, which brokers can do too.
+func (s *messageSelection) addMatch(c *cobra.Command) {
+	grouped(c, groupFilter, func(f *pflag.FlagSet) {
+		f.StringVar(&s.tag, "tag", "", "only messages with this tag; a || b for one of several")
+		f.StringVar(&s.where, "where", "", "only messages that fulfil this SQL92 expression over their properties")
+	})
 }
 
 // addFilters adds the flags that choose by what a message is.
 func (s *messageSelection) addFilters(c *cobra.Command) {
+	s.addMatch(c)
 	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringVar(&s.tag, "tag", "", "only messages with this tag; a || b for one of several")
-		f.StringVar(&s.where, "where", "", "only messages that fulfil this SQL92 expression over their properties")
 		f.StringVar(&s.text, "text", "", "only messages whose body holds this text")
 	})
 }
@@ -215,7 +228,7 @@ func (o *messageFindOptions) byIndex(ctx context.Context, a *app, c *admin.Clien
 		return nil, err
 	}
 	if f.More {
-		a.warn("some broker gave %d messages, and may have more: --max", o.max)
+		a.warn("some broker gave %s, and may have more: --max", words.Count(o.max, "message"))
 	}
 	kept := slices.DeleteFunc(f.Messages, func(m *client.Received) bool {
 		return !o.sel.wants(&m.Message) || o.sel.hasQueue && m.Queue.QueueID != o.sel.queue
@@ -265,7 +278,7 @@ func (o *messageFindOptions) scan(ctx context.Context, a *app, c *cobra.Command,
 		}
 		return h.take(m)
 	})
-	a.note("%s read, %d found", counted(int64(read), "message"), h.n)
+	a.note("%s read, %d found", words.Count(int64(read), "message"), h.n)
 	if err == nil && h.n == 0 && len(missing) == 0 {
 		return nil, noMessage(&admin.MessageNotFoundError{What: fmt.Sprintf("such a message in topic %s (%d read)", topic, read), Asked: asked})
 	}

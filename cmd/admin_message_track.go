@@ -11,6 +11,7 @@ import (
 	"mqx/admin"
 	"mqx/client"
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -130,7 +131,7 @@ func oneMessage(ctx context.Context, a *app, c *admin.Client, ref admin.MessageR
 		}
 	}
 	if len(f.Messages) > 1 {
-		a.note("%d records have this id; meant is %s", len(f.Messages), fmt.Sprintf("%s:%d:%d of topic %s", best.Queue.BrokerName, best.Queue.QueueID, best.QueueOffset, best.Topic))
+		a.note("%s this id; meant is %s", words.Count(len(f.Messages), "record has", "records have"), fmt.Sprintf("%s:%d:%d of topic %s", best.Queue.BrokerName, best.Queue.QueueID, best.QueueOffset, best.Topic))
 	}
 	return best, f.Errors, nil
 }

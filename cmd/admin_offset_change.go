@@ -13,6 +13,7 @@ import (
 	"mqx/admin"
 	"mqx/client"
 	"mqx/internal/userfile"
+	"mqx/internal/words"
 )
 
 // offsetChangeOptions are the flags of mqx admin offset reset, copy and import.
@@ -209,7 +210,7 @@ func (o *offsetChangeOptions) values(a *app) (admin.OffsetTo, error) {
 	if o.group == "" {
 		groups := f.groups()
 		if len(groups) != 1 {
-			return admin.OffsetTo{}, usagef("cannot tell whose offsets %q holds: there are %d groups in it", o.fromFile, len(groups)).try("-g GROUP")
+			return admin.OffsetTo{}, usagef("cannot tell whose offsets %q holds: there are %s in it", o.fromFile, words.Count(len(groups), "group")).try("-g GROUP")
 		}
 		o.group = groups[0]
 	}
@@ -277,8 +278,9 @@ func newOffsetRmCmd(a *app) *cobra.Command {
 		Short: "Let brokers forget the offsets of a group that is offline",
 		Long: `When it starts again the group begins where its clients say. Brokers have no request that
 forgets offsets alone: the group is deleted and made again as it was, and what is to stay is
-committed again. A group with members is refused, they would commit theirs again.`,
-		Example: `  mqx admin offset rm -g billing -t OLD_ORDERS --yes
+committed again. A group with members is refused, they would commit theirs again. It asks for
+the name of the group.`,
+		Example: `  mqx admin offset rm -g billing -t OLD_ORDERS --confirm billing
   mqx admin offset rm -g billing --all --dry-run`,
 		Args: exactArgs(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -299,6 +301,6 @@ committed again. A group with members is refused, they would commit theirs again
 	}
 	o.add(a, c, false, true)
 	o.output.add(c)
-	o.safety.add(c, false)
+	o.safety.add(c, true)
 	return c
 }

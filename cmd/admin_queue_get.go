@@ -11,6 +11,7 @@ import (
 	"mqx/admin"
 	"mqx/client"
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -63,7 +64,7 @@ func newQueueGetCmd(a *app) *cobra.Command {
 		ValidArgsFunction: completeTopics(a, &o.target),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.count < 1 || o.count > maxUnits {
-				return usagef("cannot show --count %d units: 1 to %d", o.count, maxUnits).try("--count 10")
+				return usagef("cannot show --count %s: 1 to %d", words.Count(o.count, "unit"), maxUnits).try("--count 10")
 			}
 			if o.queue < 0 {
 				return usagef("cannot use --queue %d: queues count from 0", o.queue).try("-q 0")

@@ -11,6 +11,7 @@ import (
 	"mqx/admin"
 	"mqx/admin/move"
 	"mqx/internal/render"
+	"mqx/internal/words"
 )
 
 var rebalanceSchema = render.Schema{Kind: "MoveProposalList", Name: "topic", Fields: []render.Field{
@@ -129,7 +130,7 @@ func runRebalancePlan(a *app, c *cobra.Command, o *rebalanceOptions) error {
 		}
 		for _, b := range slices.Sorted(maps.Keys(p.Before)) {
 			was, is := p.Before[b], p.After[b]
-			a.note("%s: %d -> %d queues, %d -> %d messages, %.1f -> %.1f put/s", b, was.Queues, is.Queues, was.Messages, is.Messages, was.TPS, is.TPS)
+			a.note("%s: %d -> %s, %d -> %s, %.1f -> %.1f put/s", b, was.Queues, words.Count(is.Queues, "queue"), was.Messages, words.Count(is.Messages, "message"), was.TPS, is.TPS)
 		}
 		for _, f := range p.Fixed {
 			a.note("%s stays on %s: %s", f.Topic, f.Broker, f.Why)

@@ -15,6 +15,7 @@ import (
 	"mqx/admin"
 	"mqx/admin/roll"
 	"mqx/internal/render"
+	"mqx/internal/words"
 )
 
 var rollSchema = render.Schema{Kind: "RollBrokerList", Name: "broker", Fields: []render.Field{
@@ -206,7 +207,7 @@ func runRoll(a *app, c *cobra.Command, o *rollOptions, verb, path string) error 
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	fmt.Fprintf(a.Err, "Plan for %s: restart %s\n", f.clusters(), counted(int64(f.left()), "broker"))
+	fmt.Fprintf(a.Err, "Plan for %s: restart %s\n", f.clusters(), words.Count(int64(f.left()), "broker"))
 	for _, b := range f.Roll.Brokers {
 		fmt.Fprintf(a.Err, "  %-10s %s (id %d, %s)\n", b.Phase, b.Name, b.ID, b.Addr)
 	}

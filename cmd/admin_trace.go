@@ -10,6 +10,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -106,7 +107,7 @@ func runTraceGet(a *app, c *cobra.Command, o *traceGetOptions, id string) error 
 			return nil, err
 		}
 		if t.More {
-			a.warn("some broker gave %d messages, and may have more: --max", o.max)
+			a.warn("some broker gave %s, and may have more: --max", words.Count(o.max, "message"))
 		}
 		for i := range t.Records {
 			if o.redact {

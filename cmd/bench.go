@@ -16,6 +16,7 @@ import (
 
 	"mqx/client"
 	"mqx/internal/render"
+	"mqx/internal/words"
 )
 
 // benchOptions are the flags of mqx bench.
@@ -120,7 +121,7 @@ func newBenchKindCmd(a *app, kind, short string, run loadFunc) *cobra.Command {
 		f.DurationVar(&o.warmup, "warmup", time.Second, "time before measuring begins")
 		f.IntVar(&o.runs, "runs", 1, "repeat, and print the median as well")
 		if kind == "produce" {
-			f.Var(&o.size, "size", fmt.Sprintf("size of a message body, at least %d bytes: what the check needs", client.LoadHeaderLen))
+			f.Var(&o.size, "size", fmt.Sprintf("size of a message body, at least %s: what the check needs", words.Count(client.LoadHeaderLen, "byte")))
 			f.BoolVar(&o.waitStore, "wait-store", true, "ask to be answered when the message is as safe as the broker makes it")
 			f.BoolVar(&o.verify, "verify", true, "read everything back and check it")
 		}
@@ -179,7 +180,7 @@ func (o *benchOptions) check(c *cobra.Command) error {
 		return err
 	}
 	if o.size < client.LoadHeaderLen {
-		return usagef("cannot use --size %d: a body holds at least the %d bytes that the check needs", o.size, client.LoadHeaderLen).try("--size %d", client.LoadHeaderLen)
+		return usagef("cannot use --size %d: a body holds at least the %s that the check needs", o.size, words.Count(client.LoadHeaderLen, "byte")).try("--size %d", client.LoadHeaderLen)
 	}
 	if o.duration == 0 && o.count == 0 {
 		return usagef("cannot begin a load without an end: it has neither a time nor a number of messages").try("--duration 10s, or --count N")
@@ -302,7 +303,7 @@ func (o *benchOptions) load(a *app, cfg client.Config, run int, h *history) clie
 				phase = " (warm-up)"
 			}
 			h.add(p)
-			a.note("run %d: %s%s, %d done, %d errors", run+1, p.Elapsed.Round(time.Second), phase, p.Messages, p.Errors)
+			a.note("run %d: %s%s, %d done, %s", run+1, p.Elapsed.Round(time.Second), phase, p.Messages, words.Count(p.Errors, "error"))
 		},
 	}
 }
@@ -342,7 +343,7 @@ func perSecond(reports []*client.LoadReport) []float64 {
 func (a *app) errorKinds(r *client.LoadReport) {
 	kinds := slices.SortedFunc(maps.Keys(r.ErrorKinds), func(x, y string) int { return cmp.Compare(r.ErrorKinds[y], r.ErrorKinds[x]) })
 	for _, k := range kinds {
-		a.warn("%d requests failed: %s", r.ErrorKinds[k], k)
+		a.warn("%s failed: %s", words.Count(r.ErrorKinds[k], "request"), k)
 	}
 }
 
@@ -417,7 +418,7 @@ func verdict(reports []*client.LoadReport) error {
 		return failf(ExitCheckFailed, "the check failed: %d lost, %d duplicated, %d out of order, %d corrupt", lost, twice, disorder, corrupt)
 	}
 	if failed > 0 {
-		return failf(ExitFailed, "%d requests failed", failed)
+		return failf(ExitFailed, "%s failed", words.Count(failed, "request"))
 	}
 	return nil
 }

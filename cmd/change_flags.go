@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/admin"
+	"mqx/internal/words"
 )
 
 // changeFlags are the flags of commands that change something: on which servers, how
@@ -139,6 +140,6 @@ func (a *app) exportMetadata(c *cobra.Command, t *targetFlags, file string, on a
 	if err := closed(err, closeOut); err != nil {
 		return err
 	}
-	a.note("%d topics and %d groups written", len(m.TopicConfigTable), len(m.SubscriptionGroupTable))
+	a.note("%s and %s written", words.Count(len(m.TopicConfigTable), "topic"), words.Count(len(m.SubscriptionGroupTable), "group"))
 	return a.partial(targetProblems(errs))
 }

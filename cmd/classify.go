@@ -1,11 +1,8 @@
 package cmd
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net"
 
 	"mqx/admin"
 	"mqx/client"
@@ -27,17 +24,7 @@ func classify(err error) *Failure {
 		return classifyResponse(f, resp)
 	}
 	if c, ok := errors.AsType[*remoteclient.ConnectError](err); ok {
-		f.Code = ExitConnect
-		f.Why = fmt.Sprintf("nothing answers at %s", c.Addr)
-		f.Try = "mqx dev (a name server and a broker here), or -n HOST:9876 for another one"
-		if c.Dialled != "" {
-			f.Why = fmt.Sprintf("nothing answers at %s, which stands for %s here (--map or the context)", c.Dialled, c.Addr)
-			f.Try = "mqx context show"
-		} else if at, ok := errors.AsType[admin.TargetError](err); ok && at.Broker != "" {
-			f.Why += ", the address that broker " + at.Broker + " is registered under"
-			f.Try = mapHint(c.Addr)
-		}
-		return f
+		return unreached(f, c)
 	}
 	if _, ok := errors.AsType[*client.NoRouteError](err); ok {
 		f.Code = ExitNotFound
@@ -75,6 +62,7 @@ func classify(err error) *Failure {
 	}
 	if unanswered(err) {
 		f.Code = ExitConnect
+		silent(f, err)
 	}
 	if _, closed := errors.AsType[*remoteclient.ClosedError](err); closed && errors.Is(err, io.EOF) {
 		f.Why, f.Try = "the other side ended the connection; one that requires TLS does so", "--tls, if TLS is required there"
@@ -84,12 +72,6 @@ func classify(err error) *Failure {
 		f.Try = "-n with the port of a name server, usually 9876"
 	}
 	return f
-}
-
-// mapHint is how a server is reached that is registered under an address of another
-// network.
-func mapHint(addr string) string {
-	return "--map " + addr + "=HOST:PORT, if it can only be reached under another address from here"
 }
 
 // foreignPeer: the bytes that came are no frames.
@@ -102,14 +84,6 @@ func foreignPeer(err error) bool {
 		}
 	}
 	return false
-}
-
-// unanswered: the other side said nothing, or no longer.
-func unanswered(err error) bool {
-	_, late := errors.AsType[*remoteclient.TimeoutError](err)
-	_, closed := errors.AsType[*remoteclient.ClosedError](err)
-	_, network := errors.AsType[*net.OpError](err)
-	return late || closed || network || errors.Is(err, context.DeadlineExceeded)
 }
 
 // invalid: a name or a property that can never work, whoever is asked.

@@ -15,6 +15,7 @@ import (
 	"mqx/client"
 	"mqx/filter"
 	"mqx/internal/render"
+	"mqx/internal/words"
 )
 
 // consumeOptions are the flags of mqx consume.
@@ -23,19 +24,12 @@ type consumeOptions struct {
 	output outputFlags
 	show   messageFlags
 
+	sel     messageSelection
 	group   string
 	commit  bool
-	brokers []string
-	queue   int32
-	start   string
-	end     string
-	tag     string
-	where   string
 	count   int64
 	follow  bool
 	confirm string
-
-	filter *filter.Expression // of where; nil without one
 }
 
 func newConsumeCmd(a *app) *cobra.Command {
@@ -66,21 +60,18 @@ subscription of the group, and the broker decides.`,
 	}
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
 		o.target.add(f)
-		f.StringArrayVarP(&o.brokers, "broker", "b", nil, "read from this broker only, by name or address; may be repeated")
-		f.Int32VarP(&o.queue, "queue", "q", 0, "read this queue only")
+	})
+	o.sel.addPlaces(c)
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
 		f.StringVarP(&o.group, "group", "g", "", "begin where this group stands; with --commit join it")
 		f.BoolVar(&o.commit, "commit", false, "with -g: join the group and commit what has been printed")
 	})
+	c.Flags().Lookup("start").Usage += "; with -g: where the group stands unless it is given"
 	grouped(c, groupRange, func(f *pflag.FlagSet) {
-		f.StringVar(&o.start, "start", "start", "first message: start, end, an offset, or @TIME; with -g: where the group stands unless it is given")
-		f.StringVar(&o.end, "end", "", "message to stop before: end, an offset, or @TIME (default: where each queue ends now)")
 		f.Int64Var(&o.count, "count", 0, "stop after this many messages")
 		f.BoolVarP(&o.follow, "follow", "f", false, "keep going as messages come")
 	})
-	grouped(c, groupFilter, func(f *pflag.FlagSet) {
-		f.StringVar(&o.tag, "tag", "", "only messages with this tag; a || b for one of several")
-		f.StringVar(&o.where, "where", "", "only messages that fulfil this SQL92 expression over their properties")
-	})
+	o.sel.addMatch(c)
 	o.show.add(c)
 	o.output.addRows(c)
 	o.output.add(c)
@@ -91,8 +82,7 @@ subscription of the group, and the broker decides.`,
 }
 
 func (o *consumeOptions) check(c *cobra.Command) error {
-	var err error
-	if o.filter, err = compileWhere(o.where); err != nil {
+	if err := o.sel.check(c); err != nil {
 		return err
 	}
 	if err := o.show.check(); err != nil {
@@ -101,16 +91,13 @@ func (o *consumeOptions) check(c *cobra.Command) error {
 	if c.Flags().Changed("count") && o.count < 1 {
 		return usagef("cannot use --count %d: it must be at least 1", o.count).try("no --count: all messages until where the queues end now")
 	}
-	if c.Flags().Changed("queue") && o.queue < 0 {
-		return usagef("cannot use --queue %d: it must not be negative", o.queue).try("no --queue: all queues")
-	}
 	if !o.commit {
 		return nil
 	}
 	if o.group == "" {
 		return usagef("cannot commit without a group: offsets are those of a group").try("-g GROUP --commit")
 	}
-	if o.where != "" && o.tag != "" {
+	if o.sel.where != "" && o.sel.tag != "" {
 		return usagef("cannot use --where with --tag and --commit: a group has one of them as its subscription").try("--where \"TAGS = 'a' AND ...\"")
 	}
 	for _, name := range []string{"broker", "queue", "start", "end"} {
@@ -118,7 +105,7 @@ func (o *consumeOptions) check(c *cobra.Command) error {
 			return usagef("cannot use --%s with --commit: a member of a group reads the queues it is given from where the group stands", name).try("leave --%s out, or --commit", name)
 		}
 	}
-	if !o.follow && !o.counted() {
+	if !o.follow && !o.bounded() {
 		return usagef("cannot consume without an end: a member of a group has no end to stop at").try("-f, or --count N")
 	}
 	return nil
@@ -146,8 +133,8 @@ func compileWhere(where string) (*filter.Expression, error) {
 	return expr, nil
 }
 
-// counted: the command ends after a number of messages.
-func (o *consumeOptions) counted() bool { return o.count > 0 || o.output.limit > 0 }
+// bounded: the command ends after a number of messages.
+func (o *consumeOptions) bounded() bool { return o.count > 0 || o.output.limit > 0 }
 
 // checkForm refuses forms that hold rows back until an end that does not come,
 // or that comes after the messages have been committed.
@@ -169,7 +156,7 @@ func (o *consumeOptions) checkForm() (document bool, err error) {
 	if o.commit {
 		return false, usagef("cannot print %s with --commit: it is printed at the end, and a message is committed only after it has been printed", held).try("-o ndjson")
 	}
-	if o.follow && !o.counted() {
+	if o.follow && !o.bounded() {
 		return false, usagef("cannot follow into %s: there is no end", held).try("-o ndjson")
 	}
 	return document, nil
@@ -179,7 +166,7 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 	if err := o.check(c); err != nil {
 		return err
 	}
-	for _, p := range []string{o.start, o.end} { // before a header is printed
+	for _, p := range []string{o.sel.start, o.sel.end} { // before a header is printed
 		if _, err := parsePosition(cmp.Or(p, "end"), time.Now()); err != nil {
 			return err
 		}
@@ -210,7 +197,7 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 	}
 	ctx, cancel := a.deadline(c, false)
 	defer cancel()
-	h := &handOff{w: w, show: o.show, count: o.count, filter: o.filter}
+	h := &handOff{w: w, show: o.show, count: o.count, filter: o.sel.filter}
 	var missing problems
 	if o.commit {
 		err = o.join(ctx, cfg, topic, h)
@@ -224,14 +211,14 @@ func runConsume(a *app, c *cobra.Command, o *consumeOptions, topic string) error
 	if err != nil {
 		return err
 	}
-	a.note("%s", counted(h.n, "message"))
+	a.note("%s", words.Count(h.n, "message"))
 	return a.partialCode(missing)
 }
 
 // ending: following without a count ends in order with --timeout and SIGTERM, everything
 // else ends too early then. Ctrl-C is an interruption.
 func (o *consumeOptions) ending(ctx context.Context, a *app, err error, h *handOff) error {
-	if err == nil && o.follow && !o.counted() {
+	if err == nil && o.follow && !o.bounded() {
 		err = ctx.Err() // it has no other end
 	}
 	if err == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
@@ -239,9 +226,9 @@ func (o *consumeOptions) ending(ctx context.Context, a *app, err error, h *handO
 	}
 	late := errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case o.follow && !o.counted() && (late || terminated()):
+	case o.follow && !o.bounded() && (late || terminated()):
 		return nil
-	case late && o.counted():
+	case late && o.bounded():
 		return failf(ExitWaited, "waited %s in vain: %d of %d messages came", a.global.timeout, h.n, max(o.count, int64(o.output.limit)))
 	default:
 		return a.withTimeout(ctx, err)
@@ -251,13 +238,13 @@ func (o *consumeOptions) ending(ctx context.Context, a *app, err error, h *handO
 // read reads the queues beside any group, and goes on without brokers that do not answer.
 func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg client.Config, topic string, h *handOff, missing *problems) error {
 	now := time.Now()
-	start, err := parsePosition(o.start, now)
+	start, err := parsePosition(o.sel.start, now)
 	if err != nil {
 		return err
 	}
 	rc := client.ReaderConfig{
-		Config: cfg, Topic: topic, Brokers: o.brokers, Queue: o.queue, HasQueue: c.Flags().Changed("queue"),
-		Start: start, Tag: o.tag, Follow: o.follow, Missing: a.collectMissing(missing),
+		Config: cfg, Topic: topic, Brokers: o.sel.brokers, Queue: o.sel.queue, HasQueue: o.sel.hasQueue,
+		Start: start, Tag: o.sel.tag, Follow: o.follow, Missing: a.collectMissing(missing),
 	}
 	from := showPosition(start)
 	if o.group != "" && !c.Flags().Changed("start") {
@@ -265,8 +252,8 @@ func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg
 		from = "where group " + o.group + " stands"
 	}
 	end := "where it ends now"
-	if o.end != "" {
-		p, err := parsePosition(o.end, now)
+	if o.sel.end != "" {
+		p, err := parsePosition(o.sel.end, now)
 		if err != nil {
 			return err
 		}
@@ -276,8 +263,8 @@ func (o *consumeOptions) read(ctx context.Context, a *app, c *cobra.Command, cfg
 		end = "no end"
 	}
 	a.note("topic %s from %s to %s", topic, from, end)
-	if o.filter != nil {
-		a.note("only messages with %s", o.filter)
+	if o.sel.filter != nil {
+		a.note("only messages with %s", o.sel.filter)
 	}
 	r, err := client.NewReader(rc)
 	if err != nil {
@@ -298,8 +285,8 @@ func (a *app) collectMissing(missing *problems) func(broker string, err error) {
 
 // join reads as a member of the group.
 func (o *consumeOptions) join(ctx context.Context, cfg client.Config, topic string, h *handOff) error {
-	cc := client.ConsumerConfig{Config: cfg, Group: o.group, From: client.FromFirst, Subscriptions: []client.Subscription{{Topic: topic, Tag: o.tag, SQL: o.where}}}
-	if o.counted() {
+	cc := client.ConsumerConfig{Config: cfg, Group: o.group, From: client.FromFirst, Subscriptions: []client.Subscription{{Topic: topic, Tag: o.sel.tag, SQL: o.sel.where}}}
+	if o.bounded() {
 		cc.Batch = 1 // what is handed over beyond the number asked for would be committed unprinted
 	}
 	consumer, err := client.NewConsumer(cc)

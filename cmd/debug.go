@@ -23,6 +23,7 @@ import (
 	"mqx/admin"
 	"mqx/internal/bundle"
 	"mqx/internal/render"
+	"mqx/internal/words"
 )
 
 func newDebugCmd(a *app) *cobra.Command {
@@ -57,9 +58,12 @@ func newDebugBundleCmd(a *app) *cobra.Command {
 		Long: `Use it before you ask somebody for help. The file (tar.gz) has the brokers and name
 servers of the cluster with configuration and runtime information, topics, groups and
 findings, and of this machine what you name: a store directory (its shape, no message),
-configuration files, logs, profiles and metrics of running servers. Passwords, keys and
-tokens are taken out; message bodies are never in it. Each part is bounded to 4 MiB, of
-a longer log the end is kept. What cannot be had is listed with its reason.`,
+configuration files, logs, profiles and metrics of running servers. Of the server that has
+the store directory open (--store, else that of the context) its log files are taken along,
+and its profiles where it was started with --pprof. Passwords, keys and tokens are taken
+out; message bodies are never in it. Each part is bounded to 4 MiB, of a longer log the end
+is kept. What cannot be had is listed with its reason; exit code 3 says that something is
+missing that was asked for.`,
 		Example: `  mqx debug bundle -O mqx-bundle.tar.gz
   mqx debug bundle -O b.tar.gz --store /var/lib/mqx --config-file /etc/mqx/broker.conf --log /var/log/mqx/broker.log
   mqx debug bundle -O b.tar.gz --offline --pprof 127.0.0.1:6060
@@ -130,6 +134,7 @@ type gatherer struct {
 	o       *bundleOptions
 	w       *bundle.Writer
 	missing []missingPart
+	absent  []missingPart // nobody asked for it by name
 	full    error
 }
 
@@ -138,11 +143,14 @@ func (g *gatherer) rows() [][]any {
 	for _, e := range g.w.Entries() {
 		out = append(out, []any{e.Name, e.Bytes, e.Cut, nil})
 	}
-	for _, m := range g.missing {
+	for _, m := range g.notThere() {
 		out = append(out, []any{m.name, nil, nil, oneLine(m.err.Error())})
 	}
 	return out
 }
+
+// notThere are the parts that could not be had.
+func (g *gatherer) notThere() []missingPart { return slices.Concat(g.missing, g.absent) }
 
 // all gathers the parts. Only a bundle that cannot be written, or is full, is an error.
 func (g *gatherer) all() error {
@@ -152,7 +160,7 @@ func (g *gatherer) all() error {
 	}
 	g.machine()
 	var text bytes.Buffer
-	for _, m := range g.missing {
+	for _, m := range g.notThere() {
 		fmt.Fprintf(&text, "%s: %s\n", m.name, oneLine(m.err.Error()))
 	}
 	g.text("missing.txt", text.Bytes(), nil)
@@ -182,8 +190,8 @@ func (g *gatherer) note(name string, err error) {
 func (g *gatherer) about() {
 	v, rev, when := buildVersion()
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "time %s\nmqx %s %s %s\ngo %s\nplatform %s/%s, %d processors\n", time.Now().UTC().Format(time.RFC3339), v, rev, when,
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(&b, "time %s\nmqx %s %s %s\ngo %s\nplatform %s/%s, %s\n", time.Now().UTC().Format(time.RFC3339), v, rev, when,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, words.Count(runtime.NumCPU(), "processor"))
 	if r, err := g.app.resolve(&g.o.target); err == nil {
 		fmt.Fprintf(&b, "name servers %s (from %s)\n", strings.Join(r.nameServers.value, ";"), r.nameServers.source)
 		if g.o.store == "" {
@@ -305,17 +313,23 @@ func (g *gatherer) machine() {
 	for i, path := range g.o.logs {
 		g.tail(fmt.Sprintf("logs/%d-%s", i, filepath.Base(path)), path)
 	}
+	g.servers()
 	for _, addr := range g.o.pprof {
-		for _, p := range []string{"goroutine?debug=2", "heap", "mutex", "block", "allocs", "profile?seconds=1"} {
-			name, _, _ := strings.Cut(p, "?")
-			g.fetch("profiles/"+fileName("", addr)+"/"+name, "http://"+addr+"/debug/pprof/"+p, false)
-		}
+		g.profiles(addr)
 	}
 	for _, addr := range g.o.metrics {
 		if !strings.Contains(addr, "://") {
 			addr = "http://" + addr + "/metrics"
 		}
 		g.fetch("metrics/"+strconv.Itoa(len(g.w.Entries()))+".txt", addr, true)
+	}
+}
+
+// profiles are those of a server.
+func (g *gatherer) profiles(addr string) {
+	for _, p := range []string{"goroutine?debug=2", "heap", "mutex", "block", "allocs", "profile?seconds=1"} {
+		name, _, _ := strings.Cut(p, "?")
+		g.fetch("profiles/"+fileName("", addr)+"/"+name, "http://"+addr+"/debug/pprof/"+p, false)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mqx/client"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -48,7 +49,7 @@ func demo(ctx context.Context, a *app, namesrv string) error {
 	if err != nil {
 		return fmt.Errorf("cannot read back the messages sent: %d of %d are missing: %w", missing, demoMessages, err)
 	}
-	fmt.Fprintf(a.Out, "%d messages sent and read back in %s. `mqx dev` keeps a name server and a broker running.\n", demoMessages, time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(a.Out, "%s sent and read back in %s. `mqx dev` keeps a name server and a broker running.\n", words.Count(demoMessages, "message"), time.Since(began).Round(time.Millisecond))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"mqx/doctor"
 	"mqx/internal/render"
+	"mqx/internal/words"
 )
 
 var doctorSchema = render.Schema{Kind: "DiagnosisList", Name: "rule", Fields: []render.Field{
@@ -165,7 +166,7 @@ func (a *app) printDiagnosis(all bool, d *diagnosed, open func() (*render.Writer
 	}
 	missing := a.partial(d.missing)
 	n := countFindings(d.findings)
-	a.note("%s, %s, %s could not be judged", counted(int64(n.critical), "critical finding"), counted(int64(n.warning), "warning"), counted(int64(n.unknown), "rule"))
+	a.note("%s, %s, %s could not be judged", words.Count(int64(n.critical), "critical finding"), words.Count(int64(n.warning), "warning"), words.Count(int64(n.unknown), "rule"))
 	if n.critical+n.warning > 0 {
 		return silentError{ExitCheckFailed}
 	}
@@ -212,14 +213,14 @@ func (a *app) doctorNagios(o *outputFlags, d *diagnosed) error {
 	case n.warning > 0:
 		state = nagiosWarning
 	}
-	parts := []string{fmt.Sprintf("%s, %s", counted(int64(n.critical), "critical finding"), counted(int64(n.warning), "warning"))}
+	parts := []string{fmt.Sprintf("%s, %s", words.Count(int64(n.critical), "critical finding"), words.Count(int64(n.warning), "warning"))}
 	for i := range d.findings {
 		if f := &d.findings[i]; f.Bad() && len(parts) < 4 {
 			parts = append(parts, strings.TrimSpace(f.Rule+" "+f.Subject)+": "+f.Evidence)
 		}
 	}
 	if len(d.missing) > 0 {
-		parts = append(parts, "no answer from "+counted(int64(len(d.missing)), "part"))
+		parts = append(parts, "no answer from "+words.Count(int64(len(d.missing)), "part"))
 	}
 	figures := fmt.Sprintf("critical=%d warning=%d note=%d unknown=%d", n.critical, n.warning, n.note, n.unknown)
 	if err := closed(nagiosLine(out, state, strings.Join(parts, "; "), figures), closeOut); err != nil {

@@ -72,3 +72,13 @@ func notOneOf(flag, value string, choices ...string) *Failure {
 	}
 	return f.try("%s %s", flag, near)
 }
+
+// oneOf is the choice that a value is, whatever its case.
+func oneOf(flag, value string, choices ...string) (string, error) {
+	for _, c := range choices {
+		if strings.EqualFold(c, value) {
+			return c, nil
+		}
+	}
+	return "", notOneOf(flag, value, choices...)
+}

@@ -45,6 +45,7 @@ var readSchemas = map[string][]render.Schema{
 	"mqx admin ha degraded":                                        {haDegradedSchema},
 	"mqx admin ha salvage ls":                                      {salvageSchema},
 	"mqx admin ha get":                                             {haReplicaSchema},
+	"mqx admin controller ls":                                      {controllerListSchema},
 	"mqx admin controller get":                                     {controllerSchema},
 	"mqx admin lag get --by group":                                 {lagGroupSchema},
 	"mqx admin lag get --by queue":                                 {lagQueueSchema},

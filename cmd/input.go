@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"mqx/internal/userfile"
+	"mqx/internal/words"
 )
 
 // inputFailure is why a file that the command line names cannot be read, with one exit
@@ -58,7 +59,7 @@ func (a *app) readInput(path, what, try string, limit int64) ([]byte, error) {
 			return nil, fmt.Errorf("cannot read stdin: %w", err)
 		}
 		if int64(len(data)) > limit {
-			return nil, usagef("cannot read stdin: it is longer than %d bytes", limit)
+			return nil, usagef("cannot read stdin: it is longer than %s", words.Count(limit, "byte"))
 		}
 		return data, nil
 	}

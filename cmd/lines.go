@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"io"
+
+	"mqx/internal/words"
 )
 
 // maxLineBytes is the longest line of an input that is read as messages: above
@@ -28,7 +30,7 @@ func (l *lineReader) next() (line []byte, number int, err error) {
 		part, err := l.r.ReadSlice('\n')
 		line = append(line, part...)
 		if len(line) > maxLineBytes {
-			return nil, l.n + 1, failf(ExitFailed, "line %d is longer than %d bytes", l.n+1, maxLineBytes).
+			return nil, l.n + 1, failf(ExitFailed, "line %d is longer than %s", l.n+1, words.Count(maxLineBytes, "byte")).
 				because("no message can be that large")
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {

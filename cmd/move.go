@@ -16,6 +16,7 @@ import (
 	"mqx/admin/move"
 	"mqx/internal/render"
 	"mqx/internal/userfile"
+	"mqx/internal/words"
 )
 
 // moveVerb is a long-running verb: what it is called and what it takes.
@@ -336,7 +337,7 @@ func (a *app) tellPlan(p *admin.MovePlan) {
 			a.note("to drain: %s", move.Gate{Group: g.Group, Topic: g.Topic, Broker: g.Broker, What: g.What, Count: g.Remaining})
 			continue
 		}
-		a.note("to drain: group %s has %s of topic %s on %s, %s", g.Group, counted(g.Remaining, "message"), g.Topic, g.Broker, left)
+		a.note("to drain: group %s has %s of topic %s on %s, %s", g.Group, words.Count(g.Remaining, "message"), g.Topic, g.Broker, left)
 	}
 }
 

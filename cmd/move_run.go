@@ -354,15 +354,15 @@ func (o *moveOptions) copyOf(a *app, kind move.Kind, word string) (*move.State, 
 }
 
 func completeMoves(a *app, t *targetFlags) cobra.CompletionFunc {
-	return completer(a, t, func(ctx context.Context, c *admin.Client) ([]string, error) {
+	return completer(a, t, func(ctx context.Context, c *admin.Client) (offers, error) {
 		moves, _, err := c.Moves(ctx)
 		if err != nil {
-			return nil, err
+			return offers{}, err
 		}
-		var out []string
+		var out offers
 		for _, m := range moves {
 			if !m.State.Phase.Ended() {
-				out = append(out, m.State.ID)
+				out.names = append(out.names, m.State.ID)
 			}
 		}
 		return out, nil

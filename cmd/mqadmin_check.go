@@ -13,6 +13,7 @@ import (
 
 	"mqx/admin"
 	"mqx/client"
+	"mqx/internal/words"
 )
 
 func newMqadminCheckCmds(a *app) []*cobra.Command {
@@ -24,7 +25,7 @@ type apacheCheck struct{ amount, size int }
 
 func (n *apacheCheck) valid() error {
 	if n.amount < 1 || n.size < 1 || n.size > maxCheckSize {
-		return usagef("cannot send %d messages of %d bytes: there is at least one, of 1 byte to 4 MiB", n.amount, n.size).try("-a 100 -s 128")
+		return usagef("cannot send %s of %d bytes: there is at least one, of 1 byte to 4 MiB", words.Count(n.amount, "message"), n.size).try("-a 100 -s 128")
 	}
 	return nil
 }

@@ -101,38 +101,30 @@ func apacheGroupText(g remoting.SubscriptionGroupConfig) string {
 }
 
 func newMqadminSubGroupList(a *app) *cobra.Command {
-	var t apacheTarget
-	var file string
-	return mqadminCmd(a, "updateSubGroupList", "Update or create subscription group in batch", "mqx admin group create --from-file FILE", true, []string{"filename", apacheWhere},
-		func(f *pflag.FlagSet) {
-			t.flags(f, "clusterName")
-			f.StringVarP(&file, "filename", "f", "", "file with a list of SubscriptionGroupConfig in json format")
-		},
-		func(ctx context.Context, c *cobra.Command, o *mqadminOptions, client *admin.Client) error {
-			m, err := a.readMetadata(file)
-			if err != nil {
-				return err
-			}
-			m.TopicConfigTable = nil
-			return a.mqadminImport(ctx, c, o, client, t.on(), m, "submit batch of group config to %s success, please check the result later.\n")
-		})
+	return mqadminListUpdate(a, "updateSubGroupList", "Update or create subscription group in batch", "group", "SubscriptionGroupConfig", func(m *admin.Metadata) { m.TopicConfigTable = nil })
 }
 
 func newMqadminTopicListUpdate(a *app) *cobra.Command {
+	return mqadminListUpdate(a, "updateTopicList", "create or update topic in batch", "topic", "TopicConfig", func(m *admin.Metadata) { m.SubscriptionGroupTable = nil })
+}
+
+// mqadminListUpdate makes a command that takes a file with a list of topics or groups; only
+// leaves the kind that is meant.
+func mqadminListUpdate(a *app, name, short, kind, class string, only func(*admin.Metadata)) *cobra.Command {
 	var t apacheTarget
 	var file string
-	return mqadminCmd(a, "updateTopicList", "create or update topic in batch", "mqx admin topic create --from-file FILE", true, []string{"filename", apacheWhere},
+	return mqadminCmd(a, name, short, "mqx admin "+kind+" create --from-file FILE", true, []string{"filename", apacheWhere},
 		func(f *pflag.FlagSet) {
 			t.flags(f, "clusterName")
-			f.StringVarP(&file, "filename", "f", "", "file with a list of TopicConfig in json format")
+			f.StringVarP(&file, "filename", "f", "", "file with a list of "+class+" in json format")
 		},
 		func(ctx context.Context, c *cobra.Command, o *mqadminOptions, client *admin.Client) error {
 			m, err := a.readMetadata(file)
 			if err != nil {
 				return err
 			}
-			m.SubscriptionGroupTable = nil
-			return a.mqadminImport(ctx, c, o, client, t.on(), m, "submit batch of topic config to %s success, please check the result later.\n")
+			only(m)
+			return a.mqadminImport(ctx, c, o, client, t.on(), m, "submit batch of "+kind+" config to %s success, please check the result later.\n")
 		})
 }
 

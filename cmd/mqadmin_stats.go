@@ -12,6 +12,7 @@ import (
 	"mqx/admin"
 	"mqx/client"
 	"mqx/internal/fastjson"
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -66,7 +67,7 @@ func newMqadminQueryCq(a *app) *cobra.Command {
 		},
 		func(ctx context.Context, _ *cobra.Command, _ *mqadminOptions, c *admin.Client) error {
 			if h.Count < 1 || h.Count > maxUnits {
-				return usagef("cannot show %d units: 1 to %d", h.Count, maxUnits).try("-c 10")
+				return usagef("cannot show %s: 1 to %d", words.Count(h.Count, "unit"), maxUnits).try("-c 10")
 			}
 			u, err := c.QueryQueue(ctx, broker, h, client.Position{Kind: client.AtOffset, Offset: index})
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mqx/internal/words"
 	"mqx/store/inspect"
 )
 
@@ -82,7 +83,7 @@ func nagiosReport(r *inspect.Report) (state Exit, text, figures string) {
 	}
 	findings += r.Total - len(r.Findings)
 	figures = fmt.Sprintf("findings=%d notes=%d records=%d", findings, notes, r.Records)
-	read := counted(r.Records, "record") + " read"
+	read := words.Count(r.Records, "record") + " read"
 	if worst == nil {
 		return nagiosOK, read + ", no findings", figures
 	}
@@ -94,5 +95,5 @@ func nagiosReport(r *inspect.Report) (state Exit, text, figures string) {
 	if worst.File != "" {
 		what += " " + worst.File
 	}
-	return state, fmt.Sprintf("%s, %s: %s: %s", read, counted(int64(findings), "finding"), what, worst.What), figures
+	return state, fmt.Sprintf("%s, %s: %s: %s", read, words.Count(int64(findings), "finding"), what, worst.What), figures
 }

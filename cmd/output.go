@@ -227,9 +227,10 @@ func closed(err error, closeOut func() error) error {
 // withTimeout says which limit a command ran into.
 func (a *app) withTimeout(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded) {
+		_, told := errors.AsType[*Failure](err)
 		f := asFailure(err)
 		f.Code = ExitConnect
-		if f.Why == "" {
+		if f.Why == "" || !told {
 			f.Why = fmt.Sprintf("the command had %s", a.global.timeout)
 			f.Try = "--timeout 30s"
 		}
@@ -240,8 +241,13 @@ func (a *app) withTimeout(ctx context.Context, err error) error {
 
 // partial says which parts are missing and makes the exit code of it.
 func (a *app) partial(missing problems) error {
+	told := map[string]bool{}
 	for _, p := range missing {
 		a.missing(p)
+		if p.Why != "" && !told[p.Why] {
+			told[p.Why] = true
+			fmt.Fprintf(a.Err, "why: %s\ntry: %s\n", oneLine(p.Why), oneLine(p.Try))
+		}
 	}
 	return a.partialCode(missing)
 }

@@ -13,6 +13,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/userfile"
+	"mqx/internal/words"
 )
 
 // planFile is a plan as --plan-out writes it.
@@ -41,7 +42,7 @@ func (t *change) save(list []admin.Plan) error {
 		return usagef("cannot use --plan-out -: stdout carries the records").try("--plan-out plan.json")
 	}
 	if len(list) != 1 {
-		return usagef("cannot use --plan-out here: there are %d plans", len(list)).try("--dry-run")
+		return usagef("cannot use --plan-out here: there are %s", words.Count(len(list), "plan")).try("--dry-run")
 	}
 	r, err := t.app.resolve(t.target)
 	if err != nil {

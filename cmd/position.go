@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mqx/client"
+	"mqx/internal/words"
 )
 
 // parseTime reads a TIME: now, -15m, +10s, 2026-01-02, RFC 3339, or unix
@@ -33,7 +34,7 @@ func parseTime(text string, now time.Time) (time.Time, error) {
 		case len(text) >= 9 && len(text) <= 11:
 			return time.Unix(n, 0), nil
 		}
-		return time.Time{}, usagef("cannot read time %q: %d digits are neither unix seconds (10) nor milliseconds (13)", text, len(text)).try("mqx help positions")
+		return time.Time{}, usagef("cannot read time %q: %s neither unix seconds (10) nor milliseconds (13)", text, words.Count(len(text), "digit is", "digits are")).try("mqx help positions")
 	}
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02"} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {

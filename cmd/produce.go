@@ -13,6 +13,7 @@ import (
 
 	"mqx/client"
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -211,7 +212,7 @@ func runProduce(a *app, c *cobra.Command, o *produceOptions, args []string) erro
 	case err == nil && s.sent == 0:
 		a.warn("there was no line to send")
 	case s.sent > 0:
-		a.note("%s sent", counted(int64(s.sent), "message"))
+		a.note("%s sent", words.Count(int64(s.sent), "message"))
 	}
 	if err == nil && s.unsure > 0 {
 		return failf(ExitPartial, "%d of %d messages are stored, but the broker could not promise what was asked for", s.unsure, s.sent).

@@ -30,6 +30,8 @@ type app struct {
 	redact bool
 	// signed says which key requests are signed with, "" while no cluster was meant.
 	signed string
+	// nameServers are those of the cluster that was meant.
+	nameServers []string
 }
 
 // buildsFor are the commands to build. Those whose pages or scripts are made of the
@@ -63,7 +65,7 @@ func Execute(ctx context.Context, args []string, streams Streams) Exit {
 	if s, ok := errors.AsType[silentError](err); ok {
 		return s.code
 	}
-	f := explained(ran, a.keyNamed(asFailure(err)))
+	f := explained(ran, a.keyNamed(a.peerNamed(asFailure(err))))
 	f.print(streams.Err, a.color(streams.ErrTTY))
 	if asksNagios(ran) { // whatever went wrong, the state is not known
 		text := f.Error()
@@ -132,14 +134,6 @@ func (a *app) note(format string, args ...any) {
 	if a.ErrTTY || a.global.verbose {
 		fmt.Fprintf(a.Err, format+"\n", args...)
 	}
-}
-
-// counted is a number with its noun: 1 message, 2 messages.
-func counted(n int64, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
 }
 
 // warn says on stderr what the user must know, always.

@@ -34,11 +34,14 @@ func (s *safetyFlags) addDry(c *cobra.Command) {
 	})
 }
 
+// yesAnswersNothing is what --yes does at a command that destroys.
+const yesAnswersNothing = "answers no question that asks for a name"
+
 // addAnswers adds the flags that answer the question.
 func (s *safetyFlags) addAnswers(c *cobra.Command, destructive bool) {
 	confirm, yes := "the name of what is changed, asked for on a cluster that is marked protected", "do it without a question"
 	if destructive {
-		confirm, yes = "the name of what is destroyed, in place of the question", "answers no question that asks for a name"
+		confirm, yes = "the name of what is destroyed, in place of the question", yesAnswersNothing
 	}
 	grouped(c, groupSafety, func(f *pflag.FlagSet) {
 		f.StringVar(&s.confirm, "confirm", "", confirm)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/store/inspect"
 )
 
@@ -104,8 +105,8 @@ func runStoreDiff(a *app, c *cobra.Command, o *diffOptions, dirs []string) error
 		if err != nil {
 			return err
 		}
-		a.note("%s the same; %s, %d messages only in %s, %d only in %s", counted(r.Same, "record"), counted(r.Differences, "difference"),
-			r.OnlyFirst, dirs[0], r.OnlySecond, dirs[1])
+		a.note("%s the same; %s, %s only in %s, %d only in %s", words.Count(r.Same, "record"), words.Count(r.Differences, "difference"),
+			words.Count(r.OnlyFirst, "message"), dirs[0], r.OnlySecond, dirs[1])
 		if r.Differences > 0 {
 			return silentError{ExitCheckFailed}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"mqx/internal/render"
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/store/inspect"
 )
 
@@ -230,8 +231,8 @@ func (o *exportOptions) counts(a *app, w *render.Writer, dir string, toFile bool
 		if len(reasons) > 0 {
 			why = " (" + strings.Join(reasons, ", ") + ")"
 		}
-		fmt.Fprintf(a.Err, "%s read, %d matched, %d written as %s, %d skipped%s, %d unreadable in %s\n", counted(n.Read, "record"),
-			n.Matched, n.Written, counted(n.Messages, "message"), skipped, why, n.UnreadableBytes, counted(n.Unreadable, "range"))
+		fmt.Fprintf(a.Err, "%s read, %d matched, %d written as %s, %d skipped%s, %d unreadable in %s\n", words.Count(n.Read, "record"),
+			n.Matched, n.Written, words.Count(n.Messages, "message"), skipped, why, n.UnreadableBytes, words.Count(n.Unreadable, "range"))
 	}
 	if (skipped > 0 || n.Unreadable > 0) && a.global.partial != "ok" {
 		return silentError{ExitPartial}

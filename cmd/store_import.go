@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/store"
 	"mqx/store/inspect"
 )
@@ -196,7 +197,7 @@ func (o *importOptions) show(a *app, p *inspect.ImportPlan) {
 	fmt.Fprintf(a.Err, "Plan for store %s: %s\n", p.Dir, what)
 	switch {
 	case p.Finished:
-		fmt.Fprintf(a.Err, "  put %s of an import that was interrupted in its place\n", counted(p.Messages, "message"))
+		fmt.Fprintf(a.Err, "  put %s of an import that was interrupted in its place\n", words.Count(p.Messages, "message"))
 		return
 	case !p.Known:
 		fmt.Fprintln(a.Err, "  the lines come on stdin: their number is not known")
@@ -208,9 +209,9 @@ func (o *importOptions) show(a *app, p *inspect.ImportPlan) {
 	} else if !p.New {
 		how = "behind what is there"
 	}
-	fmt.Fprintf(a.Err, "  %s of %s, %d bytes of log: %s\n", counted(p.Messages, "message"), counted(int64(len(p.Topics)), "topic"), p.LogBytes, how)
+	fmt.Fprintf(a.Err, "  %s of %s, %s of log: %s\n", words.Count(p.Messages, "message"), words.Count(int64(len(p.Topics)), "topic"), words.Count(p.LogBytes, "byte"), how)
 	for _, why := range slices.Sorted(maps.Keys(p.Skipped)) {
-		fmt.Fprintf(a.Err, "  %s left out: %s\n", counted(p.Skipped[why], "line"), why)
+		fmt.Fprintf(a.Err, "  %s left out: %s\n", words.Count(p.Skipped[why], "line"), why)
 	}
 	for what, names := range map[string][]string{"topics that get an entry": p.NewTopics, "topics that get more queues": p.MoreQueues} {
 		if len(names) > 0 {
@@ -291,8 +292,8 @@ func importFailure(dir string, err error) error {
 		return f.because("the lock of the directory is held by a broker or another command of mqx store").try("stop the broker, or wait for the command, then the same command; or mqx produce TOPIC --input ndjson")
 	}
 	if x, ok := errors.AsType[*inspect.NoSpaceError](err); ok {
-		return failf(ExitFailed, "cannot import into %q: it takes about %d bytes, %d are free on its volume", dir, x.Need, x.Free).
-			because("a volume that fills up stops a broker").try("free %d bytes, or a directory on a larger volume", x.Need-x.Free)
+		return failf(ExitFailed, "cannot import into %q: it takes about %s, %d are free on its volume", dir, words.Count(x.Need, "byte"), x.Free).
+			because("a volume that fills up stops a broker").try("free %s, or a directory on a larger volume", words.Count(x.Need-x.Free, "byte"))
 	}
 	if _, ok := errors.AsType[*inspect.UnsupportedError](err); ok {
 		return failf(ExitFailed, "%w", err).because("such a part is not served by mqx").try("mqx store import into a new directory")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/store/inspect"
 )
@@ -121,7 +122,7 @@ func (a *app) sayBreak(d *inspect.Dir) func(inspect.Break) error {
 		case inspect.BreakRot:
 			a.warn("no readable record from %d to %d (%s): %v", b.From, b.To, d.Rel(b.Path), b.Err)
 		case inspect.BreakTorn:
-			a.warn("the log ends at %d with %d bytes that are no record (%s): %v", b.From, b.To-b.From, d.Rel(b.Path), b.Err)
+			a.warn("the log ends at %d with %s that are no record (%s): %v", b.From, words.Count(b.To-b.From, "byte"), d.Rel(b.Path), b.Err)
 		}
 		return nil
 	}
@@ -136,7 +137,7 @@ func (o *storeLogOptions) followLog(ctx context.Context, a *app, d *inspect.Dir,
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || terminated() {
 		if o.count > 0 {
-			return failf(ExitWaited, "waited in vain: fewer than %d messages came", o.count).because("--timeout is over").try("a longer --timeout")
+			return failf(ExitWaited, "waited in vain: fewer than %s came", words.Count(o.count, "message")).because("--timeout is over").try("a longer --timeout")
 		}
 		return nil
 	}

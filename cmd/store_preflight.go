@@ -10,6 +10,7 @@ import (
 
 	"mqx/internal/props"
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/store/inspect"
 )
 
@@ -125,7 +126,7 @@ func runStorePreflight(a *app, c *cobra.Command, o *preflightOptions, dir string
 			}
 		}
 		if unsafe > 0 {
-			a.note("not safe for %s: %s", o.target, counted(unsafe, "reason"))
+			a.note("not safe for %s: %s", o.target, words.Count(unsafe, "reason"))
 			return silentError{ExitCheckFailed}
 		}
 		a.note("safe for %s", o.target)

@@ -12,6 +12,7 @@ import (
 
 	"mqx/internal/render"
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/store"
 	"mqx/store/inspect"
 )
@@ -188,7 +189,7 @@ func (o *repairOptions) copyStore(ctx context.Context, a *app, dir string) error
 		return repairFailure(dir, err)
 	}
 	if bad > 0 {
-		a.warn("%d bytes could not be read and are zeros in the copy", bad)
+		a.warn("%s could not be read and are zeros in the copy", words.Count(bad, "byte"))
 	}
 	return nil
 }
@@ -260,7 +261,7 @@ func (o *repairOptions) show(a *app, dir string, p *inspect.RepairPlan, again bo
 		}
 		fmt.Fprintf(a.Err, "  %s %-15s %s\n", mark, s.Kind, s.What)
 		if s.Destructive && s.Messages > 0 {
-			fmt.Fprintf(a.Err, "    %-15s %s cannot be read any more\n", "", counted(s.Messages, "message"))
+			fmt.Fprintf(a.Err, "    %-15s %s cannot be read any more\n", "", words.Count(s.Messages, "message"))
 		}
 	}
 }
@@ -305,7 +306,7 @@ func repairFailure(dir string, err error) error {
 	}
 	if x, ok := errors.AsType[*inspect.NoSpaceError](err); ok {
 		return failf(ExitFailed, "%w", err).because("the steps write what they build and what they keep before they take anything away").
-			try("free %d bytes, or --copy-to a larger volume", x.Need-x.Free)
+			try("free %s, or --copy-to a larger volume", words.Count(x.Need-x.Free, "byte"))
 	}
 	if errors.Is(err, inspect.ErrInside) {
 		return usagef("%w", err).because("DIR is only read").try("--copy-to a directory that is empty or does not exist, elsewhere")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/store/inspect"
 )
 
@@ -213,8 +214,8 @@ func (a *app) noteReport(r *inspect.Report) {
 			findings++
 		}
 	}
-	a.note("%s in the log from %d to %d, %s, %s of the index: %s", counted(r.Records, "record"), r.LogMin, r.LogEnd,
-		counted(r.Units, "queue unit"), counted(r.Entries, "entry"), counted(int64(findings), "finding"))
+	a.note("%s in the log from %d to %d, %s, %s of the index: %s", words.Count(r.Records, "record"), r.LogMin, r.LogEnd,
+		words.Count(r.Units, "queue unit"), words.Count(r.Entries, "entry"), words.Count(int64(findings), "finding"))
 	if r.Total > len(r.Findings) {
 		a.warn("only the first %d of %d findings are shown", len(r.Findings), r.Total)
 	}

@@ -344,6 +344,7 @@ func (a *app) connection(ctx context.Context, t *targetFlags) (*connection, erro
 	if c.credentials, err = r.credentials(ctx, a); err != nil {
 		return nil, err
 	}
+	a.nameServers = c.nameServers
 	a.signed = "requests are not signed, no access key is given"
 	if c.credentials != nil {
 		a.signed = fmt.Sprintf("requests are signed with access key %q (from %s)", c.credentials.AccessKey, r.accessKey.source)

@@ -12,6 +12,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/render"
+	"mqx/internal/words"
 	"mqx/remoting"
 )
 
@@ -206,7 +207,7 @@ func runWaitLag(a *app, c *cobra.Command, o *waitLagOptions) error {
 	}
 	var parts []string
 	if messages {
-		parts = append(parts, fmt.Sprintf("below %s", counted(o.below, "message")))
+		parts = append(parts, fmt.Sprintf("below %s", words.Count(o.below, "message")))
 	}
 	if age {
 		parts = append(parts, "younger than "+o.ageBelow.String())
@@ -226,9 +227,9 @@ func runWaitLag(a *app, c *cobra.Command, o *waitLagOptions) error {
 		if s.Queues == 0 && len(l.Errors) > 0 {
 			return false, "", l.Errors[0] // nothing is known, and that is not 0
 		}
-		state := counted(s.Known, "message") + " behind"
+		state := words.Count(s.Known, "message") + " behind"
 		if s.Unknown > 0 {
-			state += fmt.Sprintf(", unknown in %s", counted(int64(s.Unknown), "queue"))
+			state += fmt.Sprintf(", unknown in %s", words.Count(int64(s.Unknown), "queue"))
 		}
 		if s.Age.OK {
 			state += ", the oldest since " + s.Age.Value.Round(time.Second).String()
@@ -268,7 +269,7 @@ func newWaitTopicCmd(a *app) *cobra.Command {
 			if o.brokers < 1 || o.gone && c.Flags().Changed("brokers") {
 				return usagef("cannot use --brokers %d here", o.brokers).because("it is the least number of brokers that have the topic").try("--brokers 1")
 			}
-			w := wait{what: "topic", name: args[0], condition: "on " + counted(int64(o.brokers), "broker")}
+			w := wait{what: "topic", name: args[0], condition: "on " + words.Count(int64(o.brokers), "broker")}
 			if o.gone {
 				w.condition = "gone"
 			}
@@ -347,7 +348,7 @@ func newWaitGroupCmd(a *app) *cobra.Command {
 		Use:   "group GROUP",
 		Short: "Wait until a group is there, has members, or is gone",
 		Example: `  mqx wait group billing --members 4 --within 2m
-  mqx wait group billing --members 0 --within 2m && mqx admin offset rm -g billing --all --yes`,
+  mqx wait group billing --members 0 --within 2m && mqx admin offset rm -g billing --all --confirm billing`,
 		Args:              exactArgs("GROUP"),
 		ValidArgsFunction: completeGroups(a, &o.target),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -362,7 +363,7 @@ func newWaitGroupCmd(a *app) *cobra.Command {
 			case counts && o.members == 0:
 				w.condition = "without members"
 			case counts:
-				w.condition = "of " + counted(int64(o.members), "member")
+				w.condition = "of " + words.Count(int64(o.members), "member")
 			}
 			w.look = func(ctx context.Context, client *admin.Client) (bool, string, error) {
 				return o.look(ctx, client, args[0], counts)
@@ -393,7 +394,7 @@ func (o *waitGroupOptions) look(ctx context.Context, client *admin.Client, group
 	for i := range l.Groups {
 		online = remoting.Some(len(l.Groups[i].Members))
 	}
-	state := counted(int64(online.Value), "member") + " online"
+	state := words.Count(int64(online.Value), "member") + " online"
 	switch {
 	case o.gone:
 		return false, state, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mqx/admin"
+	"mqx/internal/words"
 )
 
 var brokerRules = []Rule{
@@ -208,7 +209,7 @@ func judgeHA(j *judgement) {
 		pairs += len(b.HA.ConnectionInfo)
 		j.judgeCopies(b)
 		if registered > len(b.HA.ConnectionInfo) {
-			j.findAs(Critical, nameOf(b), "%d replicas are registered and %d are connected to it", registered, len(b.HA.ConnectionInfo))
+			j.findAs(Critical, nameOf(b), "%s registered and %d are connected to it", words.Count(registered, "replica is", "replicas are"), len(b.HA.ConnectionInfo))
 		}
 		for _, r := range b.HA.ConnectionInfo {
 			switch rate := j.gapRate(b, r.Addr, r.Diff); {
@@ -221,7 +222,7 @@ func judgeHA(j *judgement) {
 			}
 		}
 	}
-	j.ok("%d replicas are connected and in sync", pairs)
+	j.ok("%s connected and in sync", words.Count(pairs, "replica is", "replicas are"))
 }
 
 // judgeCopies judges what a master of mqx acknowledges by.
@@ -236,7 +237,7 @@ func (j *judgement) judgeCopies(b *admin.BrokerSurvey) {
 			time.UnixMilli(t.Began).UTC().Format(time.RFC3339), t.Why, size(max(0, b.HA.MasterCommitLogMaxOffset-t.From)))
 	}
 	if m.InSync < m.Least {
-		j.findAs(Critical, nameOf(b), "%d slaves are in sync and %d must be: sends are refused", m.InSync, m.Least)
+		j.findAs(Critical, nameOf(b), "%s in sync and %d must be: sends are refused", words.Count(m.InSync, "slave is", "slaves are"), m.Least)
 	}
 	for _, r := range m.Refused {
 		j.findAs(Critical, nameOf(b), "the slave %s is not served: %s", r.Peer, r.Why)

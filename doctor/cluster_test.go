@@ -105,7 +105,7 @@ var clusterCases = []struct {
 			delete(c.Now.Brokers[i].Reached, "n2:9876")
 		}
 	}},
-	{"ha-gap", Found, "1 replicas are registered and 0 are connected", func(c *Cluster) { withReplica(c) }},
+	{"ha-gap", Found, "1 replica is registered and 0 are connected", func(c *Cluster) { withReplica(c) }},
 	{"ha-gap", Unknown, "does not tell how it replicates", func(c *Cluster) { withReplica(c); c.Now.Brokers[0].HA = nil }},
 	{"disk-watermark", Found, "at 75 % expired files", func(c *Cluster) { c.Now.Brokers[1].Values["commitLogDiskRatio"] = "0.78" }},
 	{"disk-watermark", Found, "at 75 % expired files are deleted at any hour, 3 points from here", func(c *Cluster) { c.Now.Brokers[1].Values["commitLogDiskRatio"] = "0.72" }},
@@ -165,7 +165,7 @@ var clusterCases = []struct {
 	// N044, N050: queues that nobody reads.
 	{"queue-no-owner", Found, "T queue 0 on a; 0 messages wait there", func(c *Cluster) { group(c).Queues[0].Marks = []string{admin.MarkNoOwner} }},
 	{"queue-no-owner", Unknown, "do not say", func(c *Cluster) { group(c).Marks = []string{admin.MarkSilent} }},
-	{"client-no-queue", Found, "1 of 1 members have no queue (1 queues): client-1", func(c *Cluster) { group(c).Members[0].Marks = []string{admin.MarkIdle} }},
+	{"client-no-queue", Found, "1 of 1 members have no queue (1 queue): client-1", func(c *Cluster) { group(c).Members[0].Marks = []string{admin.MarkIdle} }},
 	{"client-no-queue", Unknown, "do not say", func(c *Cluster) { group(c).Marks = []string{admin.MarkSilent} }},
 	// N045: two processes with one client id.
 	{"client-id-twice", Found, "client-1 is connected from x:1, y:2", func(c *Cluster) {
@@ -187,7 +187,16 @@ var clusterCases = []struct {
 	// N097: created by a send, on one broker.
 	{"topic-one-broker", Found, "only on a, of 2 brokers", func(c *Cluster) { c.Now.Brokers[1].Topics = []admin.SurveyTopic{} }},
 	{"topic-one-broker", Unknown, "b does not tell", func(c *Cluster) { c.Now.Brokers[1].Topics = nil }},
-	{"topic-auto-created", Found, "4 queues and no setting of its own on a", func(c *Cluster) { c.Now.Brokers[0].Config["autoCreateTopicEnable"] = "true" }},
+	{"topic-auto-created", Found, "4 queues, as a send asks for, and no setting of its own on a", func(c *Cluster) { c.Now.Brokers[0].Config["autoCreateTopicEnable"] = "true" }},
+	{"topic-auto-created", Found, "2 queues, as a send asks for", func(c *Cluster) {
+		c.Now.Brokers[0].Config["autoCreateTopicEnable"], c.Now.Brokers[0].Config["defaultTopicQueueNums"] = "true", "2"
+		c.Now.Brokers[0].Topics[0].Read, c.Now.Brokers[0].Topics[0].Write = 2, 2
+	}},
+	// A topic as mqx admin topic create and mqadmin make it where nobody says how many queues.
+	{"topic-auto-created", OK, "none of them looks so", func(c *Cluster) {
+		c.Now.Brokers[0].Config["autoCreateTopicEnable"] = "true"
+		c.Now.Brokers[0].Topics[0].Read, c.Now.Brokers[0].Topics[0].Write = 8, 8
+	}},
 	{"topic-auto-created", Unknown, "a does not tell", func(c *Cluster) { delete(c.Now.Brokers[0].Config, "autoCreateTopicEnable") }},
 	{"template-left", Found, "still has TBW102", func(c *Cluster) {
 		c.Now.NameServers[0].Topics = []string{"T", "TBW102"}
@@ -270,7 +279,7 @@ func TestReplicas(t *testing.T) {
 		inSync bool
 		want   string
 	}{
-		{512 << 20, true, "r:1 is 512.0 MiB behind, +52428.8 KiB/s over 10s"}, {1024, false, "is not in sync, 1.0 KiB behind"}, {0, true, "1 replicas are connected"}, {-5, true, "is not known"},
+		{512 << 20, true, "r:1 is 512.0 MiB behind, +52428.8 KiB/s over 10s"}, {1024, false, "is not in sync, 1.0 KiB behind"}, {0, true, "1 replica is connected"}, {-5, true, "is not known"},
 	} {
 		c := healthy()
 		withReplica(c)

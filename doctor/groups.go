@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mqx/admin"
+	"mqx/internal/words"
 )
 
 var groupRules = []Rule{
@@ -77,7 +78,7 @@ func judgeSubscriptions(j *judgement) {
 		}
 		j.find(g.Group, "%s", someOf(sides))
 	})
-	j.ok("the members of each group subscribe to the same (%d groups online)", online)
+	j.ok("the members of each group subscribe to the same (%s online)", words.Count(online, "group"))
 }
 
 func subscriptions(m *admin.LagMember) string {
@@ -111,7 +112,7 @@ func judgeOwners(j *judgement) {
 			if lag == 0 {
 				bad = Warning
 			}
-			j.findAs(bad, g.Group, "%s; %d messages wait there", someOf(queues), lag)
+			j.findAs(bad, g.Group, "%s; %s there", someOf(queues), words.Count(lag, "message waits", "messages wait"))
 		}
 	})
 	j.ok("every queue of every group that is online has a member")
@@ -135,7 +136,7 @@ func judgeIdle(j *judgement) {
 					queues++
 				}
 			}
-			j.find(g.Group, "%d of %d members have no queue (%d queues): %s", len(idle), len(g.Members), queues, someOf(idle))
+			j.find(g.Group, "%d of %d members have no queue (%s): %s", len(idle), len(g.Members), words.Count(queues, "queue"), someOf(idle))
 		}
 	})
 	j.ok("every member has a queue")

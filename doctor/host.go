@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mqx/internal/hostinfo"
+	"mqx/internal/words"
 )
 
 // Host is the evidence of one machine.
@@ -227,10 +228,10 @@ func judgeNetwork(j *judgement) {
 	}
 	for _, n := range r.Interfaces {
 		if n.Drops > 0 || n.Errors > 0 {
-			j.find(n.Name, "%d drops and %d errors in %s", n.Drops, n.Errors, seconds(r.Over))
+			j.find(n.Name, "%s and %s in %s", words.Count(n.Drops, "drop"), words.Count(n.Errors, "error"), seconds(r.Over))
 		}
 	}
-	j.ok("no drop and no error on %d interfaces in %s", len(r.Interfaces), seconds(r.Over))
+	j.ok("no drop and no error on %s in %s", words.Count(len(r.Interfaces), "interface"), seconds(r.Over))
 }
 
 func judgeTCP(j *judgement) {
@@ -241,7 +242,7 @@ func judgeTCP(j *judgement) {
 	}
 	for _, s := range []string{"close-wait", "time-wait", "syn-received", "fin-wait-1", "fin-wait-2", "last-ack", "closing"} {
 		if n := states[s]; n > j.Limits.TCP {
-			j.find(s, "%d sockets", n)
+			j.find(s, "%s", words.Count(n, "socket"))
 		}
 	}
 	j.ok("established %d, time-wait %d, close-wait %d", states["established"], states["time-wait"], states["close-wait"])

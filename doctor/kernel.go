@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"slices"
+
+	"mqx/internal/words"
 )
 
 var kernelRules = []Rule{
@@ -70,7 +72,7 @@ func judgeDescriptors(j *judgement) {
 			return
 		}
 		most := *p.Now.MaxOpen
-		text := fmt.Sprintf("it may open %d files", most)
+		text := fmt.Sprintf("it may open %s", words.Count(most, "file"))
 		if p.Now.Open != nil {
 			text += fmt.Sprintf(", and has %d open after %s", *p.Now.Open, since(p.Now, j.Host.Now.At))
 		}
@@ -83,7 +85,7 @@ func judgeDescriptors(j *judgement) {
 	}) == 0 && j.Host.ProcessErr == nil {
 		j.unknown(noServer)
 	}
-	j.ok("every server may open %d files or more", j.Limits.Descriptors)
+	j.ok("every server may open %s or more", words.Count(j.Limits.Descriptors, "file"))
 }
 
 // defaultMaps is the kernel's own default of vm.max_map_count.
@@ -106,12 +108,12 @@ func judgeMaps(j *judgement) {
 		}
 		used = max(used, *p.Now.Maps)
 		if *p.Now.Maps*10 >= most*8 {
-			j.findAs(Critical, p.name(), "it has %d mappings, vm.max_map_count is %d", *p.Now.Maps, most)
+			j.findAs(Critical, p.name(), "it has %s, vm.max_map_count is %d", words.Count(*p.Now.Maps, "mapping"), most)
 		}
 	}) == 0 && len(j.found) == 0 {
 		j.unknown("vm.max_map_count is %d; what is needed shows only while a server runs here", most)
 	}
-	j.ok("vm.max_map_count is %d, a server has at most %d mappings", most, used)
+	j.ok("vm.max_map_count is %d, a server has at most %s", most, words.Count(used, "mapping"))
 }
 
 func judgeMinFree(j *judgement) {
@@ -243,5 +245,5 @@ func judgeContainer(j *judgement) {
 	if judged == 0 && len(j.Host.Processes) == 0 {
 		j.unknown(noServer)
 	}
-	j.ok("%d servers have a memory limit, and room below it", judged)
+	j.ok("%s a memory limit, and room below it", words.Count(judged, "server has", "servers have"))
 }

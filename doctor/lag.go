@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mqx/admin"
+	"mqx/internal/words"
 )
 
 var lagRules = []Rule{
@@ -185,7 +186,7 @@ func judgeLost(j *judgement) {
 			}
 		}
 		if lost > 0 {
-			j.find(g.Group, "%d messages: %s", lost, someOf(where))
+			j.find(g.Group, "%s: %s", words.Count(lost, "message"), someOf(where))
 		}
 	})
 	j.ok("every group stands at messages that are there")

@@ -7,6 +7,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 )
 
 var nameServerRules = []Rule{
@@ -83,7 +84,7 @@ func judgeDeadRoutes(j *judgement) {
 			j.find(nameOf(b), "%s is registered and does not answer: %v", b.Addr, b.Err)
 		}
 	}
-	j.ok("%d brokers are registered, and all answer", len(j.Cluster.Now.Brokers))
+	j.ok("%s registered, and all answer", words.Count(len(j.Cluster.Now.Brokers), "broker is", "brokers are"))
 }
 
 func judgeExpiredRoutes(j *judgement) {
@@ -110,7 +111,7 @@ func judgeExpiredRoutes(j *judgement) {
 		}
 	}
 	j.found = slices.CompactFunc(sortedBySubject(j.found), func(a, b Finding) bool { return a.Subject == b.Subject })
-	j.ok("every topic of the name servers is on a broker (%d routes)", topics)
+	j.ok("every topic of the name servers is on a broker (%s)", words.Count(topics, "route"))
 }
 
 func sortedBySubject(list []Finding) []Finding {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 )
 
 // Profiles are what one server told of itself (net/http/pprof). Err is why it did not.
@@ -160,7 +161,7 @@ func topStacks(list []Stack) string {
 	}
 	var parts []string
 	for _, s := range list[:min(topMany, len(list))] {
-		parts = append(parts, fmt.Sprintf("%d goroutines in %s", s.Count, where(s.Frames)))
+		parts = append(parts, fmt.Sprintf("%s in %s", words.Count(s.Count, "goroutine"), where(s.Frames)))
 	}
 	return strings.Join(parts, ", ")
 }

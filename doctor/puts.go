@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mqx/admin"
+	"mqx/internal/words"
 )
 
 // The stages of a send, in its order: a rejection belongs to one of them (N131).
@@ -58,7 +59,7 @@ func (j *judgement) refusedSince(b *admin.BrokerSurvey, stage string) (n int64, 
 
 func (j *judgement) judgeRefused(b *admin.BrokerSurvey, stage string) {
 	if n, ok := j.refusedSince(b, stage); ok && n > 0 {
-		j.find(nameOf(b), "%d requests were refused in %s at the stage %s", n, seconds(j.Cluster.over()), stage)
+		j.find(nameOf(b), "%s refused in %s at the stage %s", words.Count(n, "request was", "requests were"), seconds(j.Cluster.over()), stage)
 	}
 }
 
@@ -107,7 +108,7 @@ func judgeAppended(j *judgement) {
 		}
 		if o != nil && ok {
 			if before, there := o.Int("putMessageFailedTimes"); there && failed > before {
-				j.find(nameOf(b), "%d puts failed in %s", failed-before, seconds(j.Cluster.over()))
+				j.find(nameOf(b), "%s failed in %s", words.Count(failed-before, "put"), seconds(j.Cluster.over()))
 			}
 		}
 		if limit := j.Limits.PutP99; okP99 && p99 > float64(limit.Milliseconds()) {

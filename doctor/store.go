@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"mqx/internal/words"
 	"mqx/store/inspect"
 )
 
@@ -83,7 +84,7 @@ func (j *judgement) damage(f func(x *inspect.Finding)) {
 		}
 	}
 	if more := r.Total - len(r.Findings); more > 0 {
-		j.unknown("%d findings more were not kept", more)
+		j.unknown("%s more were not kept", words.Count(more, "finding"))
 	}
 }
 
@@ -94,7 +95,7 @@ func told(x *inspect.Finding) string {
 	}
 	text += ": " + x.What
 	if x.Messages > 0 {
-		text += fmt.Sprintf(" (%d messages)", x.Messages)
+		text += fmt.Sprintf(" (%s)", words.Count(x.Messages, "message"))
 	}
 	return text
 }
@@ -106,7 +107,7 @@ func judgeDamage(j *judgement) {
 		}
 	})
 	if r := j.Store.Report; r != nil {
-		j.ok("%d records read, none is broken", r.Records)
+		j.ok("%s read, none is broken", words.Count(r.Records, "record"))
 	}
 }
 
@@ -117,7 +118,7 @@ func judgeDerived(j *judgement) {
 		}
 	})
 	if r := j.Store.Report; r != nil {
-		j.ok("%d units of queues and %d index entries are what the log says", r.Units, r.Entries)
+		j.ok("%s of queues and %d index entries are what the log says", words.Count(r.Units, "unit"), r.Entries)
 	}
 }
 

@@ -3,9 +3,11 @@ package doctor
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mqx/admin"
+	"mqx/internal/words"
 )
 
 var topicRules = []Rule{
@@ -17,9 +19,9 @@ var topicRules = []Rule{
 	},
 	{
 		ID: "topic-auto-created", Scope: ScopeCluster, Severity: Note, judge: judgeAutoCreated,
-		Looks:   "A topic looks as if a send had created it: a broker creates topics on its own, and it has the queues of the template and no setting of its own.",
-		Meaning: "its number of queues and brokers came by chance, and a misspelled name becomes a topic",
-		Mend:    "mqx admin config set -b BROKER autoCreateTopicEnable=false once the wanted topics are there; mqx admin topic rm <NAME> if it is a mistake",
+		Looks:   "A topic may have been created by a send: a broker creates topics on its own, and it has as many queues as a send asks for (4, or fewer where defaultTopicQueueNums says so) and no setting of its own. Brokers do not note who made a topic: one that was made by hand with as many queues looks the same, one with 8, the number of topic create, is not listed.",
+		Meaning: "if so, its number of queues and brokers came by chance, and a misspelled name becomes a topic",
+		Mend:    "mqx admin config set -b BROKER autoCreateTopicEnable=false once the wanted topics are there; mqx admin topic rm <NAME> if it is a mistake, nothing if it was made by hand",
 	},
 	{
 		ID: "template-left", Scope: ScopeCluster, Severity: Warning, judge: judgeTemplate,
@@ -70,9 +72,16 @@ func judgeOneBroker(j *judgement) {
 	j.ok("every topic is on several brokers, where there are several")
 }
 
-// templateQueues are the numbers of queues of a topic that a send created: what clients
-// ask for, bounded by defaultTopicQueueNums (8, and Apache's producers ask for 4).
-func templateQueues(n int32) bool { return n == 4 || n == 8 }
+// queuesOfSend is how many queues a topic gets that a send creates: the 4 that producers ask
+// for where nobody told them otherwise, but no more than the template has.
+func queuesOfSend(b *admin.BrokerSurvey) int32 {
+	const asked = 4
+	most, err := strconv.ParseInt(b.Config["defaultTopicQueueNums"], 10, 32)
+	if err != nil {
+		return asked
+	}
+	return min(asked, int32(most))
+}
 
 func judgeAutoCreated(j *judgement) {
 	for _, b := range j.masters() {
@@ -82,8 +91,8 @@ func judgeAutoCreated(j *judgement) {
 			j.unknown("%s does not tell whether it creates topics", nameOf(b))
 		case auto == "true":
 			for _, t := range b.Topics {
-				if t.Kind == admin.KindNormal && t.Plain && t.Perm == 6 && t.Read == t.Write && templateQueues(t.Read) {
-					j.find(t.Name, "%d queues and no setting of its own on %s, which creates topics (autoCreateTopicEnable=true)", t.Read, nameOf(b))
+				if t.Kind == admin.KindNormal && t.Plain && t.Perm == 6 && t.Read == t.Write && t.Read == queuesOfSend(b) {
+					j.find(t.Name, "%s, as a send asks for, and no setting of its own on %s, which creates topics (autoCreateTopicEnable=true); who made it is noted nowhere", words.Count(t.Read, "queue"), nameOf(b))
 				}
 			}
 		}

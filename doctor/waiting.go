@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mqx/admin"
+	"mqx/internal/words"
 )
 
 var waitingRules = []Rule{
@@ -69,7 +70,7 @@ func judgeDelay(j *judgement) {
 		} else {
 			var late []string
 			for _, level := range slices.Sorted(maps.Keys(b.Levels)) {
-				late = append(late, fmt.Sprintf("level %d: %d messages", level, b.Levels[level]))
+				late = append(late, fmt.Sprintf("level %d: %s", level, words.Count(b.Levels[level], "message")))
 			}
 			if len(late) > 0 {
 				j.find(nameOf(b), "due for over a minute: %s", someOf(late))
@@ -77,7 +78,7 @@ func judgeDelay(j *judgement) {
 		}
 		behind, ok := b.Int("timerReadBehind")
 		if waiting, _ := b.Int("timerCongestNum"); ok && behind > 60 && waiting > 0 {
-			j.find(nameOf(b), "the timer is %d s behind, %d messages wait in it", behind, waiting)
+			j.find(nameOf(b), "the timer is %d s behind, %s in it", behind, words.Count(waiting, "message waits", "messages wait"))
 		}
 	}
 	j.ok("delay levels and timers deliver in time")

@@ -40,6 +40,8 @@ func TestControllerReads(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"controller", "get", "--controller", addr},
+		{"controller", "ls", "--controller", addr},
+		{"controller", "ls"},
 		{"config", "get", "--controller", addr},
 		{"ha", "get", "--controller", addr},
 		{"ha", "status"},

@@ -102,7 +102,7 @@ func doctorBroken(t *testing.T, p *provoked) {
 	defer func() { _ = idle.Close() }()
 	p.find(t, []string{mqxBinary, "doctor", "-n", addr, "--for", "3s"}, func() { busy.overload(); full.refused() },
 		fault{"nameservers-few", "", "only 1"}, fault{"address-unreachable", "doctor-nowhere", "takes no connection"}, fault{"version-differs", clusterName, "V5_4_0 on doctor-busy"},
-		fault{"clock-differs", "doctor-busy", "behind"}, fault{"ha-gap", "doctor-full", "1 replicas are registered and 0 are connected"},
+		fault{"clock-differs", "doctor-busy", "behind"}, fault{"ha-gap", "doctor-full", "1 replica is registered and 0 are connected"},
 		fault{"disk-watermark", "doctor-full", "at 90 % messages are refused"}, fault{"disk-other-volume", "doctor-full", "the volume of the log is 9"},
 		fault{"delay-stuck", "doctor-full", "level 18: 2 messages"}, fault{"rejected-appended", "doctor-full", "puts failed"},
 		fault{"rejected-queued", "doctor-busy", "at the stage queued"}, fault{"rejected-locked", "doctor-busy", "at the stage locked"}, fault{"rejected-flushed", "doctor-busy", "at the stage flushed"},

@@ -12,6 +12,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"mqx/internal/render"
+	"mqx/internal/words"
 )
 
 // Options of a Model.
@@ -390,7 +391,7 @@ func (m *Model) narrowed() string {
 		text = "filter: " + m.filter + " (Esc takes it away)   "
 	}
 	if n := len(m.marks[m.view]); n > 0 {
-		text += plural(n, "row") + " marked   "
+		text += words.Count(n, "row") + " marked   "
 	}
 	return text
 }

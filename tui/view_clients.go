@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"mqx/internal/render"
+	"mqx/internal/words"
 )
 
 func (f *frame) clients() *grid {
@@ -37,7 +38,7 @@ func (f *frame) clients() *grid {
 // connected is how many brokers a client is connected to, and whether more than one
 // process goes by its id.
 func connected(c *Client) cell {
-	out := toned(number(Known(len(c.Brokers)), plural(len(c.Brokers), "broker")), render.Good)
+	out := toned(number(Known(len(c.Brokers)), words.Count(len(c.Brokers), "broker")), render.Good)
 	hosts := map[string]bool{}
 	for _, a := range c.Addrs {
 		host := a
@@ -47,7 +48,7 @@ func connected(c *Client) cell {
 		hosts[host] = true
 	}
 	if len(hosts) > 1 {
-		out.text, out.tone = out.text+", "+plural(len(hosts), "host"), render.Warn
+		out.text, out.tone = out.text+", "+words.Count(len(hosts), "host"), render.Warn
 	}
 	return out
 }

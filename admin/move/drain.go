@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 )
 
 // afterSeal drives the phases from SEALED on. A late append to a sealed queue takes the
@@ -123,7 +124,7 @@ func (s *State) uncopied(ob *Observation) (out []string) {
 			s.LogEnds[b] = v.LogEnd
 		}
 		if left := s.LogEnds[b] - v.Copied; left > 0 {
-			out = append(out, fmt.Sprintf("the replicas of broker %s to have the end of its log: %d bytes more", b, left))
+			out = append(out, fmt.Sprintf("the replicas of broker %s to have the end of its log: %s more", b, words.Count(left, "byte")))
 		}
 	}
 	return out

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"mqx/internal/words"
 )
 
 // Decision is what follows from a state and an observation.
@@ -356,7 +358,7 @@ func (d *Decision) show(ob *Observation, now time.Time) Decision {
 			}
 		}
 		if got := ns.Routes[p.Topic].Queues[p.Source]; !p.Was.Same(&p.Grown) && got.Read != p.Grown.Read {
-			return fmt.Sprintf("name server %s does not show %d queues of topic %s on %s", ns.Addr, p.Grown.Read, p.Topic, p.Source)
+			return fmt.Sprintf("name server %s does not show %s of topic %s on %s", ns.Addr, words.Count(p.Grown.Read, "queue"), p.Topic, p.Source)
 		}
 		return ""
 	})

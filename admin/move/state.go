@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mqx/internal/words"
 )
 
 // Phase is how far a plan has come.
@@ -382,7 +384,7 @@ func Decode(b []byte) (*State, error) {
 			return nil, fmt.Errorf("cannot read plan: %w", err)
 		}
 		if len(plain) > maxStateBytes {
-			return nil, fmt.Errorf("cannot read plan: it has more than %d bytes", maxStateBytes)
+			return nil, fmt.Errorf("cannot read plan: it has more than %s", words.Count(maxStateBytes, "byte"))
 		}
 		b = plain
 	}

@@ -90,6 +90,12 @@ var sysctls = []string{
 	"vm.swappiness", "vm.extra_free_kbytes", "vm.overcommit_memory", "fs.file-max", "net.core.somaxconn",
 }
 
+// OpenFile is a regular file that a process has open.
+type OpenFile struct {
+	FD   int
+	Path string // as the process has it; a name that is gone ends with " (deleted)"
+}
+
 // Process is one process at one time; nil is unknown.
 type Process struct {
 	PID          int

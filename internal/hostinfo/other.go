@@ -17,3 +17,6 @@ func (*Reader) Disk(string) (*Disk, error) { return nil, ErrUnsupported }
 
 // Find tells that nothing is known.
 func (*Reader) Find(func([]string) bool) ([]*Process, error) { return nil, ErrUnsupported }
+
+// OpenFiles tells that nothing is known.
+func (*Reader) OpenFiles(int) ([]OpenFile, error) { return nil, ErrUnsupported }

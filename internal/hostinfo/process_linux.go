@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
+
+	"mqx/internal/sorted"
 )
 
 // Process reads one process. Parts that only its owner may read are unknown to others.
@@ -66,4 +68,31 @@ func countLines(name string) (n int64, err error) {
 		n++
 	}
 	return n, lines.Err()
+}
+
+// OpenFiles are the regular files that a process has open, by descriptor. Of the process of
+// another user they are not told.
+func (r *Reader) OpenFiles(pid int) ([]OpenFile, error) {
+	dir := filepath.Join(r.proc, strconv.Itoa(pid), "fd")
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the files that process %d has open: %w", pid, err)
+	}
+	var out []OpenFile
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		name := filepath.Join(dir, e.Name())
+		info, err := os.Stat(name)
+		if err != nil || !info.Mode().IsRegular() {
+			continue // closed meanwhile, or a socket
+		}
+		if path, err := os.Readlink(name); err == nil {
+			out = append(out, OpenFile{fd, path})
+		}
+	}
+	sorted.By(out, func(a, b OpenFile) int { return a.FD - b.FD })
+	return out, nil
 }

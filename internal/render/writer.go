@@ -14,6 +14,9 @@ type Problem struct {
 	Target  string `json:"target" yaml:"target"` // the broker or name server
 	Addr    string `json:"addr,omitempty" yaml:"addr,omitempty"`
 	Message string `json:"message" yaml:"message"`
+	// Why and Try are for people: they stand in no document.
+	Why string `json:"-" yaml:"-"`
+	Try string `json:"-" yaml:"-"`
 }
 
 // Writer prints the records of one command. Rows are given to Row, and Close

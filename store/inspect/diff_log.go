@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strconv"
 
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -213,15 +214,15 @@ func (d *differ) rest(a, b *logSide, open *openSpan) error {
 	d.remember(tail, end)
 	return d.tell(Difference{
 		Kind: DiffLogEnd, Side: side, From: tail.from, To: end, First: strconv.FormatInt(tail.a, 10), Second: strconv.FormatInt(tail.b, 10), QueueOffset: -1, Phys: -1,
-		What: fmt.Sprintf("the %s log goes on from %d with %d records", side, tail.from, tail.a+tail.b),
+		What: fmt.Sprintf("the %s log goes on from %d with %s", side, tail.from, words.Count(tail.a+tail.b, "record")),
 	})
 }
 
 func (d *differ) closeSpan(o *openSpan, to int64, kind DiffKind) error {
 	d.remember(o, to)
-	what := fmt.Sprintf("from %d to %d the first log has %d records, the second %d, and they are not the same", o.from, to, o.a, o.b)
+	what := fmt.Sprintf("from %d to %d the first log has %s, the second %d, and they are not the same", o.from, to, words.Count(o.a, "record"), o.b)
 	if kind == DiffLogFork {
-		what = fmt.Sprintf("the logs part at %d: behind it the first has %d records, the second %d", o.from, o.a, o.b)
+		what = fmt.Sprintf("the logs part at %d: behind it the first has %s, the second %d", o.from, words.Count(o.a, "record"), o.b)
 	}
 	return d.tell(Difference{
 		Kind: kind, Side: SideBoth, From: o.from, To: to, First: strconv.FormatInt(o.a, 10), Second: strconv.FormatInt(o.b, 10), QueueOffset: -1, Phys: -1, What: what,

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strconv"
 
+	"mqx/internal/words"
 	"mqx/store/consumequeue"
 )
 
@@ -169,7 +170,7 @@ func (d *differ) tellUnits(k QueueKey, c *queueDiff) error {
 	}
 	return d.tell(Difference{
 		Kind: DiffQueueUnits, Side: SideBoth, Name: k.String(), From: c.first, To: c.last + 1, QueueOffset: -1, Phys: -1,
-		What: fmt.Sprintf("%d offsets from %d to %d do not point to the same", c.count, c.first, c.last),
+		What: fmt.Sprintf("%s from %d to %d do not point to the same", words.Count(c.count, "offset"), c.first, c.last),
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"mqx/internal/clock"
 	"mqx/internal/sorted"
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 )
 
 // Names in a store directory: docs/format/layout.md.
@@ -173,7 +174,7 @@ func (d *Dir) list(dir string) (numbered []File, others []string, misfits []File
 		return nil, nil, nil, err
 	}
 	if len(entries) > maxListedEntries {
-		return nil, nil, nil, fmt.Errorf("cannot list %q: it holds %d entries, the limit is %d", dir, len(entries), maxListedEntries)
+		return nil, nil, nil, fmt.Errorf("cannot list %q: it holds %s, the limit is %d", dir, words.Count(len(entries), "entry"), maxListedEntries)
 	}
 	for _, e := range entries {
 		start, ok := fileNumber(e.Name())
@@ -257,7 +258,7 @@ func (d *Dir) read(name string, limit int64) (b []byte, ok bool, err error) {
 		return nil, false, err
 	}
 	if st.Size > limit {
-		return nil, true, fmt.Errorf("cannot read %q: %d bytes, the limit is %d", st.Path, st.Size, limit)
+		return nil, true, fmt.Errorf("cannot read %q: %s, the limit is %d", st.Path, words.Count(st.Size, "byte"), limit)
 	}
 	b, err = vfs.ReadFile(d.fs, st.Path)
 	if vfs.Absent(err) {

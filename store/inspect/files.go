@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 )
 
 // files keeps recently used files open, for reads here and there. It is safe to share.
@@ -118,7 +119,7 @@ func readFull(f vfs.File, b []byte, off int64) error {
 	case n == len(b):
 		return nil
 	case err == nil || errors.Is(err, io.EOF):
-		return fmt.Errorf("cannot read %d bytes at %d of %q: %w", len(b), off, f.Name(), io.ErrUnexpectedEOF)
+		return fmt.Errorf("cannot read %s at %d of %q: %w", words.Count(len(b), "byte"), off, f.Name(), io.ErrUnexpectedEOF)
 	}
-	return fmt.Errorf("cannot read %d bytes at %d: %w", len(b), off, err)
+	return fmt.Errorf("cannot read %s at %d: %w", words.Count(len(b), "byte"), off, err)
 }

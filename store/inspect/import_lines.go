@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -80,7 +81,7 @@ func (r *lineReader) text() ([]byte, error) {
 		r.buf = append(r.buf, part...)
 		switch {
 		case len(r.buf) > maxImportLine:
-			return nil, &LineError{r.line + 1, fmt.Errorf("it is longer than %d bytes", maxImportLine)}
+			return nil, &LineError{r.line + 1, fmt.Errorf("it is longer than %s", words.Count(maxImportLine, "byte"))}
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case errors.Is(err, io.EOF) && len(r.buf) > 0, err == nil:

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -106,7 +107,7 @@ func isIndexDamage(err error) bool {
 
 func (x *IndexFile) load() error {
 	if x.Size < indexHead {
-		return damaged("%d bytes are no size of an index file", x.Size)
+		return damaged("%s no size of an index file", words.Count(x.Size, "byte is", "bytes are"))
 	}
 	var b [indexHead]byte
 	if err := x.d.fds.readAt(x.Path, b[:], 0); err != nil {
@@ -121,7 +122,7 @@ func (x *IndexFile) load() error {
 	if x.Head.Count == 0 { // made and never written to
 		x.Head.Count = 1
 	}
-	last := damaged("%d bytes are no size of an index file", x.Size)
+	last := damaged("%s no size of an index file", words.Count(x.Size, "byte is", "bytes are"))
 	for _, l := range x.layouts() {
 		x.Slots, x.Entries = l[0], l[1]
 		if last = x.check(); last == nil {
@@ -160,7 +161,7 @@ func (x *IndexFile) check() error {
 	case h.Count < 1 || h.Count > x.Entries:
 		return damaged("entry count %d, the file has room for %d", h.Count, x.Entries)
 	case h.UsedSlots < 0 || h.UsedSlots > x.Slots || h.UsedSlots >= h.Count:
-		return damaged("%d used slots for %d entries in %d slots", h.UsedSlots, h.Count-1, x.Slots)
+		return damaged("%d used slots for %s in %s", h.UsedSlots, words.Count(h.Count-1, "entry"), words.Count(x.Slots, "slot"))
 	case h.BeginPhys < 0 || h.EndPhys < h.BeginPhys:
 		return damaged("physical offsets from %d to %d", h.BeginPhys, h.EndPhys)
 	case h.BeginTime < 0 || h.EndTime < 0:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 )
 
 // Kind is a trait of a store directory that not every reader understands.
@@ -115,7 +116,7 @@ func (d *Dir) findKinds(entries []fs.DirEntry) ([]Kind, error) {
 		out = append(out, Kind{KindDLedger, e.Name(), files, bytes, "a DLedger commit log (enableDLegerCommitLog)"})
 	}
 	if n := len(d.o.CommitLogDirs); n > 1 {
-		out = append(out, Kind{KindMultiPath, nameCommitLog, 0, 0, fmt.Sprintf("a commit log in %d directories", n)})
+		out = append(out, Kind{KindMultiPath, nameCommitLog, 0, 0, fmt.Sprintf("a commit log in %s", words.Count(n, "directory"))})
 	}
 	if elsewhere, err := d.logElsewhere(); err != nil {
 		return nil, err

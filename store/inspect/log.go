@@ -12,6 +12,7 @@ import (
 
 	"mqx/internal/sorted"
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -142,7 +143,7 @@ func (l *Log) fileIndex(off int64) int {
 func (l *Log) ReadAt(b []byte, off int64) error {
 	f, ok := l.FileAt(off)
 	if !ok || off+int64(len(b)) > f.End() {
-		return fmt.Errorf("cannot read %d bytes of the commit log at %d: %w", len(b), off, ErrNoRecord)
+		return fmt.Errorf("cannot read %s of the commit log at %d: %w", words.Count(len(b), "byte"), off, ErrNoRecord)
 	}
 	return l.d.fds.readAt(f.Path, b, off-f.Start)
 }
@@ -198,7 +199,7 @@ func (l *Log) frame(f File, off, limit int64) (size int64, why, err error) {
 	case magic == message.MagicBlank:
 		return 0, message.ErrBlank, nil
 	case size > end-off:
-		return 0, fmt.Errorf("%w: %d bytes, %d are left", errCrossesEnd, size, end-off), nil
+		return 0, fmt.Errorf("%w: %s, %d are left", errCrossesEnd, words.Count(size, "byte"), end-off), nil
 	}
 	if size <= readChunk {
 		return size, nil, nil // ParseView says the rest

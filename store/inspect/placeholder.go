@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -149,7 +150,7 @@ func (p piece) fits() error {
 		least = message.BlankLen
 	}
 	if size := p.to - p.from; size < least {
-		return fmt.Errorf("cannot fill %d bytes of the log at %d: %w", size, p.from, ErrNoFit)
+		return fmt.Errorf("cannot fill %s of the log at %d: %w", words.Count(size, "byte"), p.from, ErrNoFit)
 	}
 	return nil
 }
@@ -195,5 +196,5 @@ func (p piece) encode(storeTime int64) ([]byte, error) {
 	if b := filler(p.from, size, storeTime); b != nil {
 		return b, nil
 	}
-	return nil, fmt.Errorf("cannot fill %d bytes of the log at %d: %w", size, p.from, ErrNoFit)
+	return nil, fmt.Errorf("cannot fill %s of the log at %d: %w", words.Count(size, "byte"), p.from, ErrNoFit)
 }

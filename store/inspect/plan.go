@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/store"
 	"mqx/store/consumequeue"
@@ -274,7 +275,7 @@ func (b *planner) logFinding(f *Finding) bool {
 	case FindLogTorn:
 		b.add(&Step{
 			Kind: StepCut, File: f.File, From: x.from, To: x.to, Bytes: x.to - x.from, Destructive: true, Messages: f.Messages,
-			What: fmt.Sprintf("keep %d bytes at %d in %s and cut the log there", x.to-x.from, x.from, b.plan.Salvage),
+			What: fmt.Sprintf("keep %s at %d in %s and cut the log there", words.Count(x.to-x.from, "byte"), x.from, b.plan.Salvage),
 		})
 	case FindLogSize:
 	default: // rot, or a hole
@@ -299,11 +300,11 @@ func (b *planner) fillStep(f *Finding) *Step {
 		Kind: StepFill, File: f.File, From: x.from, To: x.to, Size: b.v.fileSize, Destructive: true, Messages: f.Messages,
 		Bytes: 2 * (x.to - x.from), StoreTime: x.store, Missing: x.kind == FindLogHole || b.v.behindFile(x), Lost: b.lostOf(x),
 	}
-	keep := fmt.Sprintf("keep %d bytes at %d in %s and put", x.to-x.from, x.from, b.plan.Salvage)
+	keep := fmt.Sprintf("keep %s at %d in %s and put", words.Count(x.to-x.from, "byte"), x.from, b.plan.Salvage)
 	if s.Missing {
 		keep = fmt.Sprintf("make the log from %d to %d, of which nothing is left to be kept, and put", x.from, x.to)
 	}
-	s.What = fmt.Sprintf("%s %d placeholders there that keep the queue offsets", keep, len(s.Lost))
+	s.What = fmt.Sprintf("%s %s there that keep the queue offsets", keep, words.Count(len(s.Lost), "placeholder"))
 	if x.kind == FindLogHole {
 		s.What += "; " + lookElsewhere
 	}
@@ -316,7 +317,7 @@ func (b *planner) resize(f *Finding) {
 		s.Bytes = max(f.size-f.Offset, 0)
 		s.Kind, s.Size, s.Destructive, s.Messages = StepExtend, f.size, !f.Derived && (f.log == nil || f.log.kind == FindLogSize), f.Messages
 	}
-	s.What = fmt.Sprintf("bring %s to %d bytes", f.File, s.Size)
+	s.What = fmt.Sprintf("bring %s to %s", f.File, words.Count(s.Size, "byte"))
 	b.add(s)
 }
 
@@ -445,7 +446,7 @@ func (b *planner) clamp(f *Finding) {
 	for _, p := range b.v.wrongOffsets(name, j.Main) {
 		s.Clamp = append(s.Clamp, stepOffset{p.key, p.queue, p.value, p.clamped()})
 	}
-	s.What = fmt.Sprintf("set %d offsets in %s to the range of their queues", len(s.Clamp), f.File)
+	s.What = fmt.Sprintf("set %s in %s to the range of their queues", words.Count(len(s.Clamp), "offset"), f.File)
 	b.add(s)
 }
 
@@ -473,7 +474,7 @@ func (b *planner) indexStep() {
 		files := entries/int64(max(b.plan.Entries-1, 1)) + 1
 		b.add(&Step{
 			Kind: StepIndex, File: nameIndex, Bytes: entries*indexEntry + files*indexSlot*int64(b.plan.Slots),
-			What: fmt.Sprintf("build the index from the log, in files of %d slots and %d entries%s", b.plan.Slots, b.plan.Entries, b.layoutHint()),
+			What: fmt.Sprintf("build the index from the log, in files of %d slots and %s%s", b.plan.Slots, words.Count(b.plan.Entries, "entry"), b.layoutHint()),
 		})
 	}
 }
@@ -524,13 +525,13 @@ func (b *planner) queueStep() {
 	if len(s.Queues) == 0 {
 		return
 	}
-	s.What = fmt.Sprintf("build %d queues from the log", len(s.Queues))
+	s.What = fmt.Sprintf("build %s from the log", words.Count(len(s.Queues), "queue"))
 	if len(s.Queues) == 1 {
 		s.File = QueueKey{s.Queues[0].Topic, s.Queues[0].Queue, s.Queues[0].Batch}.Dir()
 		s.What = "build queue " + filepath.Base(filepath.Dir(s.File)) + "/" + filepath.Base(s.File) + " from the log"
 	}
 	if b.cut {
-		s.What += fmt.Sprintf("; %d units of messages that the log does not have any more are cut, and the queues as they are kept in %s", b.cutMsgs, b.plan.Salvage)
+		s.What += fmt.Sprintf("; %s of messages that the log does not have any more are cut, and the queues as they are kept in %s", words.Count(b.cutMsgs, "unit"), b.plan.Salvage)
 		if b.beyond {
 			s.What += "; the log may go on elsewhere: " + lookElsewhere
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 )
 
 // Target is a broker that is to open a store directory.
@@ -249,7 +250,7 @@ func (p *preflight) mixedSizes() error {
 		size := commonSize(files)
 		for i, f := range files {
 			if f.whole() != size && (f.Size > 0 || i < len(files)-1) {
-				p.add(RiskStart, "file-size", p.d.Rel(f.Path), -1, fmt.Sprintf("a file of the %s has %d bytes, the others %d: the broker takes it for damaged and does not start", what, f.whole(), size), "mqx store repair")
+				p.add(RiskStart, "file-size", p.d.Rel(f.Path), -1, fmt.Sprintf("a file of the %s has %s, the others %d: the broker takes it for damaged and does not start", what, words.Count(f.whole(), "byte"), size), "mqx store repair")
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -69,13 +70,13 @@ func (p *preflight) records() error {
 		p.add(RiskMisuse, "inner-batch", nameCommitLog, n, "records that hold a batch take one offset for all of its messages", "Apache RocketMQ 5")
 	}
 	if n := s.lz4 + s.zstd; n > 0 {
-		p.note("compression", nameCommitLog, fmt.Sprintf("%d bodies are compressed with LZ4 or ZSTD: the broker passes them on as they are, and clients before 4.9.4 cannot read them", n), "")
+		p.note("compression", nameCommitLog, fmt.Sprintf("%s compressed with LZ4 or ZSTD: the broker passes them on as they are, and clients before 4.9.4 cannot read them", words.Count(n, "body is", "bodies are")), "")
 	}
 	if n := s.v6; n > 0 {
-		p.note("ipv6", nameCommitLog, fmt.Sprintf("%d records have an IPv6 address: clients before 4.7 cannot read them", n), "")
+		p.note("ipv6", nameCommitLog, fmt.Sprintf("%s an IPv6 address: clients before 4.7 cannot read them", words.Count(n, "record has", "records have")), "")
 	}
 	if n := s.propCRC; n > 0 && p.apache() {
-		p.note("prop-crc", nameCommitLog, fmt.Sprintf("%d records carry a checksum of their own: compared only with forceVerifyPropCRC, which 4.9 does not have", n), "")
+		p.note("prop-crc", nameCommitLog, fmt.Sprintf("%s a checksum of their own: compared only with forceVerifyPropCRC, which 4.9 does not have", words.Count(n, "record carries", "records carry")), "")
 	}
 	if n := s.lmq; n > 0 {
 		risk, what := RiskNote, "enableLmq and enableMultiDispatch have to be true, or light queues do not go on"

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/store/timer"
 )
@@ -170,7 +171,7 @@ func (p *preflight) unknownTopics() error {
 	}
 	if len(unknown) > 0 {
 		p.add(RiskLoss, "topic-unknown", nameConfig+"/topics.json", -1,
-			fmt.Sprintf("%d topics with messages are not configured, so that clients cannot read them: %s", len(unknown), firstOf(unknown)), "mqx store rebuild topics")
+			fmt.Sprintf("%s with messages are not configured, so that clients cannot read them: %s", words.Count(len(unknown), "topic"), firstOf(unknown)), "mqx store rebuild topics")
 	}
 	return nil
 }
@@ -259,7 +260,7 @@ func (p *preflight) wheel() error {
 		return err
 	}
 	if n := int64(timer.WheelBytes); st.Size != n && p.apache() {
-		p.add(RiskStart, "timer-wheel", nameTimerWheel, -1, fmt.Sprintf("the wheel has %d bytes, this version makes it with %d", st.Size, n), "the timerPrecisionMs of the broker that wrote it")
+		p.add(RiskStart, "timer-wheel", nameTimerWheel, -1, fmt.Sprintf("the wheel has %s, this version makes it with %d", words.Count(st.Size, "byte"), n), "the timerPrecisionMs of the broker that wrote it")
 	}
 	entries, err := p.d.fs.ReadDir(p.d.root)
 	if err != nil {

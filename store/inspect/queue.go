@@ -11,6 +11,7 @@ import (
 
 	"mqx/internal/sorted"
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/store/consumequeue"
 )
@@ -130,7 +131,7 @@ func (d *Dir) queueDirs(name string) ([]QueueKey, error) {
 		return nil, err
 	}
 	if len(topics) > maxListedEntries {
-		return nil, fmt.Errorf("%q holds %d entries, the limit is %d", dir, len(topics), maxListedEntries)
+		return nil, fmt.Errorf("%q holds %s, the limit is %d", dir, words.Count(len(topics), "entry"), maxListedEntries)
 	}
 	var out []QueueKey
 	for _, t := range topics {

@@ -17,6 +17,7 @@ import (
 
 	"mqx/internal/clock"
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -47,7 +48,7 @@ type NoSpaceError struct {
 }
 
 func (e *NoSpaceError) Error() string {
-	return fmt.Sprintf("cannot repair store %q: it takes about %d bytes, %d can be used on its volume", e.Dir, e.Need, e.Free)
+	return fmt.Sprintf("cannot repair store %q: it takes about %s, %d can be used on its volume", e.Dir, words.Count(e.Need, "byte"), e.Free)
 }
 
 // Pending reads the plan of a repair that did not end; nil when there is none.

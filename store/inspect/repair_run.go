@@ -7,6 +7,7 @@ import (
 	"path"
 
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/store"
 )
 
@@ -59,7 +60,7 @@ func Repair(ctx context.Context, root string, o RepairOptions) (r *Report, err e
 			return r, nil
 		}
 		if round == maxRounds {
-			return r, fmt.Errorf("cannot repair store %q: after %d rounds there still are findings", root, maxRounds)
+			return r, fmt.Errorf("cannot repair store %q: after %s there still are findings", root, words.Count(maxRounds, "round"))
 		}
 		if o.Agree != nil {
 			if err := o.Agree(r, p); err != nil {

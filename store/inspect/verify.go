@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/store"
 )
@@ -239,10 +240,10 @@ func (v *verifier) notes() error {
 		total += n
 	}
 	if total > 0 {
-		note(FindRecordsUnseen, total, "%d records belong to %d topics that were deleted, or to queues of an earlier topic of the same name", total, len(v.unseen))
+		note(FindRecordsUnseen, total, "%s to %s that were deleted, or to queues of an earlier topic of the same name", words.Count(total, "record belongs", "records belong"), words.Count(len(v.unseen), "topic"))
 	}
 	if n := v.singles.Load(); n > 0 {
-		note(FindRecordsUnseen, n, "%d messages were sent alone to topics with batch queues, where Apache's broker lists batches only: clients do not see them", n)
+		note(FindRecordsUnseen, n, "%s sent alone to topics with batch queues, where Apache's broker lists batches only: clients do not see them", words.Count(n, "message was", "messages were"))
 	}
 	if n := v.fillers.Load(); n > 0 {
 		note(FindFillers, n, "%d queue offsets are marked as having no record", n)

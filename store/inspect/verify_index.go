@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/store/index"
 )
@@ -469,7 +470,7 @@ func (x *indexCheck) none() {
 	}
 	v.found.add(&Finding{
 		Kind: FindIndexMissing, File: nameIndex, Offset: -1, Phys: x.mu.behind.first, Messages: x.mu.keyed,
-		What: fmt.Sprintf("there is no index; the log holds %d messages with keys", x.mu.keyed),
+		What: fmt.Sprintf("there is no index; the log holds %s with keys", words.Count(x.mu.keyed, "message")),
 		Mend: "build the index from the log", Derived: true, Note: v.live,
 	})
 }
@@ -481,7 +482,7 @@ func (x *indexCheck) coverage() {
 		return
 	}
 	if g := x.mu.outside; g.records > 0 {
-		f := x.finding(FindIndexEntries, x.files[0], -1, fmt.Sprintf("the index lacks %d messages of the log, the first at %d", g.records, g.first))
+		f := x.finding(FindIndexEntries, x.files[0], -1, fmt.Sprintf("the index lacks %s of the log, the first at %d", words.Count(g.records, "message"), g.first))
 		f.File, f.Phys, f.Messages = nameIndex, g.first, g.records
 		v.found.add(f)
 	}
@@ -490,7 +491,7 @@ func (x *indexCheck) coverage() {
 		return
 	}
 	last := x.files[len(x.files)-1]
-	f := x.finding(FindIndexBehind, last, last.entryAt(last.Head.Count), fmt.Sprintf("the index ends before %d messages of the log, the first at %d", g.records, g.first))
+	f := x.finding(FindIndexBehind, last, last.entryAt(last.Head.Count), fmt.Sprintf("the index ends before %s of the log, the first at %d", words.Count(g.records, "message"), g.first))
 	f.Phys, f.Messages = g.first, g.records
 	f.Note = v.dirty
 	v.found.add(f)
@@ -550,7 +551,7 @@ func (x *indexCheck) group(f *indexFile, phys, store int64, hashes []int32, got 
 	}
 	for _, h := range hashes {
 		if !slices.ContainsFunc(got, func(e IndexEntry) bool { return e.Hash == h }) {
-			return fmt.Sprintf("the record at %d lacks the entry of a key", phys)
+			return fmt.Sprintf("the record at %s the entry of a key", words.Count(phys, "lack"))
 		}
 	}
 	return ""
@@ -613,10 +614,10 @@ func (x *indexCheck) compare(f *indexFile) error {
 		c.bad(8, fmt.Sprintf("the head says that the last message was stored at %d, which is %d", f.Head.EndTime, end))
 	}
 	if c.wrong > 0 {
-		v.found.add(x.finding(FindIndexEntries, f, c.at, fmt.Sprintf("%d places of the index file are not what the log says; the first: %s", c.wrong, c.what)))
+		v.found.add(x.finding(FindIndexEntries, f, c.at, fmt.Sprintf("%s of the index file are not what the log says; the first: %s", words.Count(c.wrong, "place"), c.what)))
 	}
 	if c.ahead > 0 && !v.live {
-		y := x.finding(FindIndexAhead, f, f.entryAt(c.aheadN), fmt.Sprintf("%d entries point beyond the end of the log at %d", c.ahead, v.logEnd))
+		y := x.finding(FindIndexAhead, f, f.entryAt(c.aheadN), fmt.Sprintf("%s beyond the end of the log at %d", words.Count(c.ahead, "entry points", "entries point"), v.logEnd))
 		v.found.add(y)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"mqx/internal/sorted"
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/store/commitlog"
 )
@@ -584,14 +585,14 @@ func (v *verifier) fileLength(p *logFile, more bool) {
 	}
 	f := &Finding{
 		Kind: FindLogSize, File: v.d.Rel(p.Path), Offset: p.whole(), Phys: p.End(), Derived: true,
-		What: fmt.Sprintf("the file has %d bytes, those of this log have %d; Apache's broker does not start on it", p.whole(), want),
+		What: fmt.Sprintf("the file has %s, those of this log have %d; Apache's broker does not start on it", words.Count(p.whole(), "byte"), want),
 	}
 	if p.whole() > want {
 		f.Mend = fmt.Sprintf("keep what is behind byte %d in mqx/salvage and cut it", want)
 		v.found.add(f)
 		return
 	}
-	f.Mend = fmt.Sprintf("fill it up with zeros to %d bytes", want)
+	f.Mend = fmt.Sprintf("fill it up with zeros to %s", words.Count(want, "byte"))
 	f.size = want
 	if more {
 		v.found.add(f) // what was there is a range of its own
@@ -646,7 +647,7 @@ func (v *verifier) reportBreaks() error {
 			f.What = fmt.Sprintf("the log from %d to %d is missing; %s", b.from, b.to, lookElsewhere)
 			f.Mend = "put records in its place that hold the queue offsets and nothing else"
 		case FindLogTorn:
-			f.What = fmt.Sprintf("the log ends in %d bytes that are no whole record (%v)", b.to-b.from, b.why)
+			f.What = fmt.Sprintf("the log ends in %s that are no whole record (%v)", words.Count(b.to-b.from, "byte"), b.why)
 			f.Mend = "keep them in mqx/salvage and cut them"
 		case FindLogMisplaced:
 			p := v.partAt(b.file)
@@ -656,7 +657,7 @@ func (v *verifier) reportBreaks() error {
 				f.Mend = "move it to mqx/salvage: the log from there on is whole"
 			}
 		default:
-			f.What = fmt.Sprintf("%d bytes up to %d hold no readable record (%v)", b.to-b.from, b.to, b.why)
+			f.What = fmt.Sprintf("%s up to %d hold no readable record (%v)", words.Count(b.to-b.from, "byte"), b.to, b.why)
 			f.Mend = "keep them in mqx/salvage and put a record in their place that holds the queue offset and nothing else"
 		}
 		if b.short != nil {

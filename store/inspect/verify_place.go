@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -226,7 +227,7 @@ func (b *planner) placeStep(f *Finding) {
 		if s.Kind == StepPlace && s.File == f.File {
 			s.Lost = append(s.Lost, x)
 			s.Bytes += int64(l.size)
-			s.What = fmt.Sprintf("let %d records of %s say again the queue and offset that their units say", len(s.Lost), f.File)
+			s.What = fmt.Sprintf("let %s of %s say again the queue and offset that their units say", words.Count(len(s.Lost), "record"), f.File)
 			return
 		}
 	}

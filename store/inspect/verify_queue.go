@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -212,7 +213,7 @@ func (v *verifier) allMissing() bool {
 	}
 	v.found.add(&Finding{
 		Kind: FindQueueMissing, File: nameQueues, Offset: -1, Phys: v.logMin, Messages: total, Affected: affectedSpans(spans),
-		What: fmt.Sprintf("there are no consume queues; the log holds %d messages of %d queues", total, len(spans)),
+		What: fmt.Sprintf("there are no consume queues; the log holds %s of %d queues", words.Count(total, "message"), len(spans)),
 		Mend: "build the queues from the log", Derived: true,
 	})
 	return true
@@ -316,7 +317,7 @@ func (q *vqueue) missing() {
 			v.foreign(v.d.Path(name), "a file lies where a directory belongs")
 		}
 	}
-	f := q.finding(FindQueueMissing, q.key.Dir(), -1, fmt.Sprintf("queue %s has no files; the log holds %d messages of it", q.key, q.mu.recs))
+	f := q.finding(FindQueueMissing, q.key.Dir(), -1, fmt.Sprintf("queue %s has no files; the log holds %s of it", q.key, words.Count(q.mu.recs, "message")))
 	f.Phys, f.Messages = q.mu.first, q.mu.recs
 	f.Affected = affectedSpans(map[QueueKey][]span{q.key: q.mu.zero})
 	f.Note = q.pending()
@@ -349,7 +350,7 @@ func (q *vqueue) files() {
 		var what string
 		switch {
 		case f.Size != size || f.Size%unit != 0:
-			what = fmt.Sprintf("the file has %d bytes, others of the queue have %d", f.Size, size)
+			what = fmt.Sprintf("the file has %s, others of the queue have %d", words.Count(f.Size, "byte"), size)
 		case size > 0 && f.Start%size != 0:
 			what = fmt.Sprintf("its name is no position where a file of %d bytes begins", size)
 		case i > 0 && f.Start > q.q.files[i-1].Start+size:

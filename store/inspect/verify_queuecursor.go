@@ -7,6 +7,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"mqx/internal/words"
 	"mqx/store/consumequeue"
 )
 
@@ -204,11 +205,11 @@ func (c *queueCursors) missing(q *vqueue, e expected) {
 func (c *queueCursors) differs(q *vqueue, u Unit, e expected) string {
 	switch {
 	case q.key.Batch && (u.Offset != e.offset || u.Count != e.count):
-		return fmt.Sprintf("it is of offset %d and %d messages, the record of %d and %d", u.Offset, u.Count, e.offset, e.count)
+		return fmt.Sprintf("it is of offset %d and %s, the record of %d and %d", u.Offset, words.Count(u.Count, "message"), e.offset, e.count)
 	case u.Phys != e.phys:
 		return fmt.Sprintf("it points to %d, the record is at %d", u.Phys, e.phys)
 	case u.Size != e.size:
-		return fmt.Sprintf("it says %d bytes, the record has %d", u.Size, e.size)
+		return fmt.Sprintf("it says %s, the record has %d", words.Count(u.Size, "byte"), e.size)
 	case q.key.Batch && u.StoreTime != e.storeTime:
 		return fmt.Sprintf("it says store time %d, the record %d", u.StoreTime, e.storeTime)
 	case q.key.Batch && u.Compacted != -1:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"slices"
+
+	"mqx/internal/words"
 )
 
 // queueScan is the pass over the units of one queue.
@@ -150,7 +152,7 @@ func (s *queueScan) report() {
 	q, v := s.q, s.v
 	if s.aheadCount > 0 {
 		file, at := q.place(s.ahead[0].from)
-		f := q.finding(FindQueueAhead, file, at, fmt.Sprintf("queue %s has %d units of messages behind the end of the log at %d", q.key, s.aheadCount, v.logEnd))
+		f := q.finding(FindQueueAhead, file, at, fmt.Sprintf("queue %s has %s of messages behind the end of the log at %d", q.key, words.Count(s.aheadCount, "unit"), v.logEnd))
 		f.Phys, f.Messages = s.aheadPhys, s.aheadCount
 		f.Mend, f.Derived = "cut the units; their messages are lost", false
 		if s.aheadPhys >= v.d.log.Limit() {
@@ -175,7 +177,7 @@ func (s *queueScan) report() {
 		case why == "":
 			why = "it was never written"
 		}
-		f := q.finding(FindQueueUnits, file, at, fmt.Sprintf("%d units of queue %s are not what the log says; the first, %d: %s", n, q.key, bad[0].from, why))
+		f := q.finding(FindQueueUnits, file, at, fmt.Sprintf("%s of queue %s are not what the log says; the first, %d: %s", words.Count(n, "unit"), q.key, bad[0].from, why))
 		f.Messages = n
 		if !q.key.Batch {
 			f.Affected = affectedSpans(map[QueueKey][]span{q.key: bad})
@@ -235,7 +237,7 @@ func (s *queueScan) reportZero() {
 		return
 	}
 	file, at := q.place(behind[0].from)
-	f := q.finding(FindQueueBehind, file, at, fmt.Sprintf("queue %s ends before %d messages of the log", q.key, n))
+	f := q.finding(FindQueueBehind, file, at, fmt.Sprintf("queue %s ends before %s of the log", q.key, words.Count(n, "message")))
 	f.Phys, f.Messages, f.Affected = q.mu.first, n, affectedSpans(map[QueueKey][]span{q.key: behind})
 	durable := v.hasCkpt && v.ckpt.LogicsPhysOffset > 0 && q.mu.first <= v.ckpt.LogicsPhysOffset
 	f.Note = v.dirty && !durable || v.live

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 
+	"mqx/internal/words"
 	"mqx/message"
 	"mqx/store/timer"
 )
@@ -64,7 +65,7 @@ func (c *timerCheck) add(kind FindingKind, file string, at int64, format string,
 func (c *timerCheck) sizes() error {
 	for _, w := range c.view.Wheels {
 		if w.Bytes != timer.WheelBytes {
-			c.add(FindTimerWheel, w.Name, min(w.Bytes, timer.WheelBytes), "the wheel has %d bytes, not %d", w.Bytes, int64(timer.WheelBytes))
+			c.add(FindTimerWheel, w.Name, min(w.Bytes, timer.WheelBytes), "the wheel has %s, not %d", words.Count(w.Bytes, "byte"), int64(timer.WheelBytes))
 		}
 	}
 	for _, f := range c.view.Foreign {
@@ -74,7 +75,7 @@ func (c *timerCheck) sizes() error {
 		file := path.Join(nameTimerLog, FileName(f.Start))
 		switch {
 		case f.Bytes != c.view.FileBytes:
-			c.cutLog(file, 0, "the file has %d bytes, others have %d", f.Bytes, c.view.FileBytes)
+			c.cutLog(file, 0, "the file has %s, others have %d", words.Count(f.Bytes, "byte"), c.view.FileBytes)
 		case f.Start%max(c.view.FileBytes, 1) != 0:
 			c.cutLog(file, 0, "its name is no position where a file of %d bytes begins", c.view.FileBytes)
 		case i > 0 && c.view.Log[i-1].Start+c.view.FileBytes != f.Start:
@@ -177,7 +178,7 @@ func (c *timerCheck) unit(pos int64, u timer.Unit) (bad string, err error) {
 	case u.Prev != timer.NoPos && (u.Prev < 0 || u.Prev >= pos):
 		return fmt.Sprintf("the one before it in its slot is at %d", u.Prev), nil
 	case u.Size <= 0 || u.Phys < 0 || u.WriteTime < 0 || u.Time() < 0:
-		return fmt.Sprintf("it names %d bytes at %d, written at %d, due %d ms later", u.Size, u.Phys, u.WriteTime, u.Delay), nil
+		return fmt.Sprintf("it names %s at %d, written at %d, due %d ms later", words.Count(u.Size, "byte"), u.Phys, u.WriteTime, u.Delay), nil
 	case u.Phys+int64(u.Size) > v.logEnd && !v.dirty:
 		return fmt.Sprintf("it names a message at %d, behind the end of the log at %d", u.Phys, v.logEnd), nil
 	case u.Phys < v.logMin || u.Phys >= v.logEnd || v.breakAt(u.Phys) != nil || v.breakAt(u.Phys+int64(u.Size)-1) != nil:
@@ -193,7 +194,7 @@ func (c *timerCheck) unit(pos int64, u timer.Unit) (bad string, err error) {
 	case err != nil:
 		return "", err
 	case rec.Size() != u.Size:
-		return fmt.Sprintf("it says %d bytes, the record at %d has %d", u.Size, u.Phys, rec.Size()), nil
+		return fmt.Sprintf("it says %s, the record at %d has %d", words.Count(u.Size, "byte"), u.Phys, rec.Size()), nil
 	}
 	w, why := timer.ReadWaiting(rec)
 	if why != nil {
@@ -224,7 +225,7 @@ func (c *timerCheck) wheel() error {
 	w, ok := c.newest()
 	if !ok || w.Bytes != timer.WheelBytes || c.view.PrecisionMs == 0 || c.cut {
 		if c.known > 0 && !c.found {
-			c.add(FindTimerWheel, nameTimerWheel, -1, "there is no wheel, and the timer log has %d units that wait", c.known)
+			c.add(FindTimerWheel, nameTimerWheel, -1, "there is no wheel, and the timer log has %s that wait", words.Count(c.known, "unit"))
 		}
 		return nil
 	}
@@ -244,7 +245,7 @@ func (c *timerCheck) wheel() error {
 	}
 	for tick, u := range c.waiting { // those of slots that were met are gone
 		at := int64(timer.SlotIndex(tick)) * timer.SlotSize
-		c.add(FindTimerWheel, w.Name, at, "it has no slot of tick %d, which %d units of the timer log belong to", tick, u.count)
+		c.add(FindTimerWheel, w.Name, at, "it has no slot of tick %d, which %s of the timer log belong to", tick, words.Count(u.count, "unit"))
 		break
 	}
 	return nil
@@ -296,7 +297,7 @@ func (c *timerCheck) slot(index int, s timer.Slot) (bad string, err error) {
 	case s.First >= 0 && s.First != oldest && s.First >= c.view.Log[0].Start:
 		return fmt.Sprintf("it says that its first unit is at %d, its chain ends at %d", s.First, oldest), nil
 	case count < want.count:
-		return fmt.Sprintf("its chain has %d of the %d units of the timer log", count, want.count), nil
+		return fmt.Sprintf("its chain has %d of the %s of the timer log", count, words.Count(want.count, "unit")), nil
 	}
 	return "", nil
 }

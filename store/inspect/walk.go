@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 	"mqx/message"
 )
 
@@ -318,7 +319,7 @@ func (r *reader) window(off, n, end int64) ([]byte, error) {
 	}
 	size := min(max(n, readChunk), end-off)
 	if size < n {
-		return nil, fmt.Errorf("cannot read %d bytes at %d of %q: it ends at %d", n, off, r.f.Name(), end)
+		return nil, fmt.Errorf("cannot read %s at %d of %q: it ends at %d", words.Count(n, "byte"), off, r.f.Name(), end)
 	}
 	if int64(cap(r.buf)) < size || (cap(r.buf) > readChunk && size <= readChunk) {
 		r.buf = make([]byte, max(size, readChunk))
