@@ -108,6 +108,11 @@ func (c *Client) PlanCopy(ctx context.Context, spec CopySpec, o CopyOptions) (*C
 	if p.wants, err = spec.filter(); err != nil {
 		return nil, err
 	}
+	if spec.DeadLetters { // without any nothing else matters
+		if _, err := p.opts.Source.topicBrokers(ctx, spec.Topic); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.checkTarget(ctx, c); err != nil {
 		return nil, err
 	}
