@@ -230,7 +230,7 @@ func TestOffsetResetUnderLag(t *testing.T) {
 	createTopic(t, c.namesrv, topic, 2)
 	sharedDriver(t).send(t, c.namesrv, topic, "async", numbered("old", backlog), nil)
 	r := &resetTopic{namesrv: c.namesrv, topic: topic}
-	for _, client := range []string{"java", "go", "lite"} {
+	for _, client := range []string{"java", "go"} {
 		t.Run(client, func(t *testing.T) {
 			group := "e2e_reset_lag_" + client
 			var got func() []incoming
@@ -239,8 +239,6 @@ func TestOffsetResetUnderLag(t *testing.T) {
 				got = javaPush(t, map[string]any{"id": group, "namesrv": r.namesrv, "group": group, "topic": topic, "slow": 500})
 			case "go":
 				got = goPushConsumer(t, goSpec{Namesrv: r.namesrv, Group: group, Instance: group, Topic: topic, SlowMs: 500}).received
-			case "lite":
-				got = litePull(t, r.namesrv, group, topic)
 			}
 			waitFor(t, arrival, "its first messages", func() (bool, string) { n := len(got()); return n >= 20, fmt.Sprint(n) })
 			waitFor(t, arrival, "its first commit", func() (bool, string) {
