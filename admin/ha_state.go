@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"mqx/internal/ballot"
 	"mqx/internal/fastjson"
 	"mqx/internal/words"
 	"mqx/remoting"
@@ -73,41 +74,24 @@ func (m *groupReplica) master() bool {
 	return m.role == "ASYNC_MASTER" || m.role == "SYNC_MASTER"
 }
 
-// epochs are those of the last bytes of two logs; ok is false where one of them is not known, as those of Apache's brokers are.
+// standing is what is known of its log.
+func (m *groupReplica) standing() ballot.Standing {
+	st := ballot.Standing{End: m.end}
+	if m.state != nil {
+		st.Epoch, st.Parted = m.state.LastEpoch, m.state.PartedAt
+	}
+	return st
+}
+
 func (m *groupReplica) epochs(o *groupReplica) (own, other int64, ok bool) {
-	if m.state == nil || o.state == nil || m.state.LastEpoch == nil || o.state.LastEpoch == nil {
-		return 0, 0, false
-	}
-	return *m.state.LastEpoch, *o.state.LastEpoch, true
+	return m.standing().Epochs(o.standing())
 }
 
-// ahead reports whether m has what o lacks: the log that ends in the newer epoch, of two that end in the same the longer. A
-// longer log of an older epoch has a tail that was never acknowledged in the newer one, and lacks what was. Where an epoch is
-// not known, the longer log may have what was acknowledged.
-func (m *groupReplica) ahead(o *groupReplica) bool {
-	if own, other, ok := m.epochs(o); ok && own != other {
-		return own > other
-	}
-	return m.groups() > o.groups()
-}
-
-// groups is how far the log of m may be the group's: all of it, unless m has stopped since its log parts from its master's.
-// The master has gone on from there with others, so that length tells nothing of what follows.
-func (m *groupReplica) groups() int64 {
-	if m.parted() {
-		return *m.state.PartedAt
-	}
-	return m.end
-}
-
-func (m *groupReplica) parted() bool {
-	return m.state != nil && m.state.PartedAt != nil && *m.state.PartedAt < m.end
-}
-
-// before reports whether a promotion takes m rather than o.
-func (m *groupReplica) before(o *groupReplica) bool {
-	return m.ahead(o) || !o.ahead(m) && o.parted() && !m.parted()
-}
+// ahead reports whether m has what o lacks, before whether a promotion takes m rather than o: see package ballot.
+func (m *groupReplica) ahead(o *groupReplica) bool  { return m.standing().Ahead(o.standing()) }
+func (m *groupReplica) before(o *groupReplica) bool { return m.standing().Before(o.standing()) }
+func (m *groupReplica) groups() int64               { return m.standing().Groups() }
+func (m *groupReplica) parted() bool                { return m.standing().HasParted() }
 
 // more is what m has that o lacks.
 func (m *groupReplica) more(o *groupReplica) string {

@@ -37,7 +37,7 @@ func newSlave(b *Broker, st *store.Store) *slave {
 	cfg := b.cfg()
 	s := &slave{b: b, tables: tables{b: b}, every: b.lookEvery, learned: make(chan struct{}, 1), told: make(chan told, 16)}
 	s.follower = ha.NewFollower(ha.FollowerConfig{
-		Log: st, Logger: b.log, Master: s.haAddr, Blank: s.blank, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
+		Log: st, Logger: b.log, Clock: b.clock, Master: s.haAddr, Blank: s.blank, Heartbeat: cfg.HAHeartbeat, Silence: cfg.HASilence,
 		Parted: store.IsForeign, Range: s.masterRange, Hello: s.hello, Followed: s.followed,
 	})
 	return s

@@ -188,7 +188,7 @@ func (s *Store) writeOut() error {
 
 // dispatch builds the queues from pos to a position.
 func (d *dispatcher) dispatch(to int64) error {
-	end, err := d.s.log.Walk(d.pos.Load(), commitlog.WalkOptions{To: to, Hot: true, VerifyBody: d.s.following.Load(), OnFinding: d.s.reportLog},
+	end, err := d.s.log.Walk(d.pos.Load(), commitlog.WalkOptions{To: to, Hot: true, VerifyBody: d.s.cfg.Follow, OnFinding: d.s.reportLog},
 		func(off int64, rec message.View) error {
 			d.record(off, rec)
 			return nil

@@ -9,16 +9,16 @@ import (
 
 var errFollowing = errors.New("this broker is a slave: its log is that of its master, which takes the messages")
 
-// AppendRaw appends bytes of the master's log at the position at, which must be LogEnd; an empty log takes any position at
-// which a file begins. The bytes may end within a record. Queues and index follow as after a put. It is an error unless
-// the store follows (Config.Follow). A full disk is an error that passes; one of which IsForeign tells does not.
+// AppendRaw appends bytes of the master's log at the position at, which must be where the bytes before ended, or LogEnd; an empty log
+// takes any position at which a file begins. The bytes may end within a record, which is in the log once all of it has come; a call with
+// at = LogEnd forgets what has come of it. Queues and index follow as after a put. It is an error unless the store follows (Config.Follow). A full disk is an error that passes; one of which IsForeign tells does not.
 func (s *Store) AppendRaw(at int64, b []byte) error {
 	s.putting.RLock()
 	defer s.putting.RUnlock()
 	switch {
 	case s.closing.Load():
 		return errClosing
-	case !s.following.Load():
+	case !s.cfg.Follow:
 		return fmt.Errorf("cannot append at %d what a master sent: this store takes messages of its own", at)
 	}
 	if why := s.disk.refusal.Load(); why != nil {
@@ -44,8 +44,8 @@ func (s *Store) WatchLog(ch chan struct{}) (stop func()) { return s.log.Watch(ch
 // LogFileSize is the size of a file of the log in bytes.
 func (s *Store) LogFileSize() int64 { return s.log.FileSize() }
 
-// cutPart takes the beginning of a record of which the rest has not come off the end of the log.
-func (s *Store) cutPart() error {
+// cutGap takes a gap of the master's log, behind which no record has come yet, off the end of the log.
+func (s *Store) cutGap() error {
 	whole := s.log.Confirmed()
 	if whole >= s.log.End() {
 		return nil
@@ -61,14 +61,6 @@ func (s *Store) RecordFloor(off int64) (int64, error) { return s.log.RecordFloor
 
 // RecordBefore is where the last whole record that ends at or before off begins; -1 where there is none.
 func (s *Store) RecordBefore(off int64) (int64, error) { return s.log.RecordBefore(off) }
-
-// Follow says whether the log comes from a master from now on. A record of which the rest has not come stays where it is:
-// a store that no longer follows is to be closed and opened again.
-func (s *Store) Follow(on bool) {
-	s.putting.Lock()
-	defer s.putting.Unlock()
-	s.following.Store(on)
-}
 
 // Fence makes the store take no messages and say why, until it is called with nil. What was under way is in the log when it
 // returns.

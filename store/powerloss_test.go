@@ -36,6 +36,7 @@ import (
 //	MQX_POWERLOSS_SEED=1234 go test ./store -run TestPowerLoss -v
 const (
 	powerLossSeedsEnv = "MQX_POWERLOSS_SEEDS"
+	powerLossFirstEnv = "MQX_POWERLOSS_FIRST" // the first of the seeds, 0 unless given
 	powerLossSeedEnv  = "MQX_POWERLOSS_SEED"
 	powerLossSeeds    = 100 // the `crash` step of CI takes ten times as many
 )
@@ -107,11 +108,18 @@ func TestPowerLoss(t *testing.T) {
 	} else if testing.Short() {
 		seeds /= 10
 	}
+	first := uint64(0)
+	if text := os.Getenv(powerLossFirstEnv); text != "" {
+		var err error
+		if first, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
 	total := powerTotals{}
 	for seed := range uint64(seeds) {
-		total.add(powerLossSeed(t, seed, nil))
+		total.add(powerLossSeed(t, first+seed, nil))
 	}
-	t.Logf("%d seeds: %+v", seeds, total)
+	t.Logf("%d seeds from %d on: %+v", seeds, first, total)
 }
 
 // powerTotals are what a run went through.

@@ -187,7 +187,7 @@ func (s *Store) shut() error {
 	if s.closing.Load() {
 		return errClosing
 	}
-	if s.following.Load() {
+	if s.cfg.Follow {
 		return errFollowing
 	}
 	if why := s.fenced.Load(); why != nil {

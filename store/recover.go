@@ -274,6 +274,7 @@ func (r *recovery) walk(from int64, pass *recoveryPass) (commitlog.WalkEnd, erro
 	lastLog := time.Now()
 	end, err := s.log.Walk(from, commitlog.WalkOptions{
 		VerifyBody: s.cfg.CheckCRCOnRecover, VerifyProp: s.cfg.ForceVerifyPropCRC, OnFinding: report,
+		VerifyEnd: r.stop == nil, // an orderly stop of this broker's left whole records
 	}, func(off int64, rec message.View) error {
 		d.put(off, rec)
 		d.lastStart, d.lastEnd, d.lastStore = off, off+int64(len(rec)), rec.StoreTimestamp()

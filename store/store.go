@@ -66,7 +66,6 @@ type Store struct {
 	checkpointed atomic.Int64 // position that the last checkpoint covers
 	queuesFailed atomic.Bool  // a sync of the queues failed: no checkpoint any more
 	closing      atomic.Bool  // changes under start
-	following    atomic.Bool  // the log comes from a master
 	fenced       atomic.Pointer[error]
 	stats        counters
 
@@ -102,7 +101,6 @@ func Open(cfg Config) (*Store, error) {
 	s.delays, _ = ParseDelayLevels(cfg.MessageDelayLevel)
 	s.cleaner = &cleaner{s: s, kick: make(chan struct{}, 1)}
 	s.live.Store(&cfg)
-	s.following.Store(cfg.Follow)
 	s.disk = &disk{s: s}
 	s.memoryBytes, s.hotBytes = cfg.memoryWindows()
 	s.stats.appendTimes, s.stats.dispatchTimes = meter.NewLatency(), meter.NewLatency()
@@ -409,8 +407,8 @@ func (s *Store) close() error {
 	// 2. The goroutines of Run end.
 	s.end()
 	s.run.Wait()
-	// 3. The rest of the log is dispatched and indexed, confirmed or not; notes say what has not been. A record
-	// of which only a part has come from the master goes.
+	// 3. The rest of the log is dispatched and indexed, confirmed or not; notes say what has not been. A gap
+	// of the master's log behind which nothing has come goes.
 	shown := s.log.Confirmed()
 	var err error
 	if shown < s.log.End() {
@@ -419,7 +417,7 @@ func (s *Store) close() error {
 	if err == nil {
 		s.log.Ungate()
 	}
-	err = errors.Join(err, s.cutPart(), s.dispatchRest())
+	err = errors.Join(err, s.cutGap(), s.dispatchRest())
 	// 4. Everything becomes durable, then the checkpoint says so.
 	err = errors.Join(err, s.checkpoint(true))
 	// 5. The note for the next start.

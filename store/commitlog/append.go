@@ -2,6 +2,7 @@ package commitlog
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,7 @@ type appender struct {
 
 	lastStore int64    // store time of the newest record in ms
 	raw       frames   // of AppendRaw
+	part      []byte   // of AppendRaw: what has come of a record whose rest has not, behind pos
 	dirty     [2]int64 // range behind pos that a failed write may have left bytes in; cleared before the next write
 }
 
@@ -352,9 +354,11 @@ func (l *Log) clearDirty() error {
 	return nil
 }
 
-// AppendRaw appends bytes that another log wrote at the same position, blanks included (replication). at must be End;
-// a log without a record takes any position at which a file begins. Files are filled to their end. A record may come in
-// pieces: Confirmed is behind the last one that is whole. Bytes that are no records are a *ForeignError.
+// AppendRaw appends bytes that another log wrote at the same position, blanks included (replication). at must be where the
+// call before ended, or End; a log without a record takes any position at which a file begins. Files are filled to their end. A
+// record may come in pieces: what has come of it is kept in memory until all of it has, so that no crash leaves a record without its
+// end, and a call with at = End forgets it. Only in a gap of the other log End is behind Confirmed. Bytes that are no records are a
+// *ForeignError.
 func (l *Log) AppendRaw(at int64, b []byte) error {
 	if end := l.end.Load(); at > end && at%l.fileSize == 0 && end == l.Min() && len(l.list()) > 0 {
 		if err := l.beginAt(at); err != nil {
@@ -376,7 +380,12 @@ func (l *Log) AppendRaw(at int64, b []byte) error {
 		l.end.Store(at)
 		l.flushed.Store(at)
 	}
-	if at != app.pos {
+	switch at {
+	case app.pos + int64(len(app.part)):
+	case app.pos:
+		app.part = app.part[:0]
+		app.raw.rewind()
+	default:
 		return fmt.Errorf("cannot append at %d: the log ends at %d", at, app.pos)
 	}
 	if app.raw.at != at || l.whole.Load() < 0 {
@@ -392,7 +401,7 @@ func (l *Log) AppendRaw(at int64, b []byte) error {
 			l.takeNext(s)
 			app.setTail(s, f)
 		}
-		n := min(int64(len(b)), app.tail.end()-app.pos, maxStaged)
+		n := min(int64(len(b)), app.tail.end()-app.pos-int64(len(app.part)), maxStaged)
 		if err := l.appendPiece(b[:n]); err != nil {
 			return err
 		}
@@ -414,24 +423,34 @@ func (l *Log) beginAt(at int64) error {
 	return l.settle(at)
 }
 
-// appendPiece appends bytes that lie in the newest file.
+// appendPiece takes bytes that lie in the newest file, and writes as many of them as are whole records.
 func (l *Log) appendPiece(b []byte) error {
 	app := &l.app
 	raw := app.raw
 	if err := raw.take(b, app.tail.end()); err != nil {
 		return err
 	}
-	if err := l.ensureReserved(app.tail, app.pos+int64(len(b))); err != nil {
+	n := int(raw.settled() - app.pos) // of part and b
+	if err := l.ensureReserved(app.tail, app.pos+int64(n)); err != nil {
 		return err
 	}
-	// Nothing is staged: what writes what others have staged is done when the lock is let go. The bytes are written as they came.
+	// Nothing is staged: what writes what others have staged is done when the lock is let go. The bytes are written as they came,
+	// where nothing was kept of them.
+	kept := min(n, len(app.part))
 	own := app.buf
-	app.buf = b
-	app.pos += int64(len(b))
+	if app.buf = b[:n-kept]; kept > 0 {
+		app.buf = append(append(slices.Grow(own, n), app.part[:kept]...), b[:n-kept]...)
+		own = app.buf
+	}
+	app.pos += int64(n)
 	err := l.writeStaged()
 	app.buf = own[:0]
 	if err != nil {
 		return err
+	}
+	app.part = append(append(app.part[:0], app.part[kept:]...), b[n-kept:]...)
+	if len(app.part) == 0 && cap(app.part) > 4*maxStaged {
+		app.part = nil // as in writeStaged
 	}
 	app.raw = raw
 	l.whole.Store(raw.whole)

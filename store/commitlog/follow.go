@@ -30,11 +30,39 @@ var errOtherFileSize = errors.New("a record crosses the end of a file: the other
 
 // frames follows the records in the bytes that come from another log, which are cut anywhere.
 type frames struct {
-	at    int64 // position of the next byte
-	whole int64 // behind the last record that has come whole, or the blank behind it
-	head  [message.BlankLen]byte
-	next  int64  // where the record at whole ends, 0 while its head is not known
-	gap   []byte // not nil: no record begins at whole, and these are the last bytes in which one was looked for
+	at      int64 // position of the next byte
+	whole   int64 // behind the last record that has come whole, or the blank behind it
+	head    [message.BlankLen]byte
+	start   int64  // where the record under way begins: at whole, or behind a gap; needs next
+	next    int64  // where it ends, 0 while its head is not known
+	through bool   // it is a blank too long to be kept until it is whole
+	gap     []byte // not nil: no record begins at whole, and these are the last bytes in which one was looked for
+}
+
+// settled is up to where what has come may be written: no record of which only a part has come. There is no checksum of the
+// end of a record, and one that lacks some bytes there would be a message after a start.
+func (f *frames) settled() int64 {
+	switch {
+	case f.gap != nil:
+		return f.at - int64(len(f.gap))
+	case f.next == 0:
+		return f.whole
+	case f.through:
+		return f.at
+	}
+	return f.start
+}
+
+// rewind goes back to settled: what is behind comes once more.
+func (f *frames) rewind() {
+	at := f.settled()
+	if f.at == at {
+		return
+	}
+	f.at, f.next, f.gap = at, 0, nil
+	if at > f.whole { // within a gap
+		f.gap = []byte{}
+	}
 }
 
 // take goes over bytes within one file, which ends at fileEnd.
@@ -49,7 +77,7 @@ func (f *frames) take(b []byte, fileEnd int64) error {
 			continue
 		}
 		if f.next == 0 && fileEnd-f.whole < message.BlankLen {
-			f.next = fileEnd
+			f.start, f.next, f.through = f.whole, fileEnd, false
 		}
 		if f.next == 0 {
 			n := copy(f.head[f.at-f.whole:], b)
@@ -83,10 +111,10 @@ func (f *frames) search(b []byte, fileEnd int64) (int, error) {
 	for i := NextHead(look, from, 0); i >= 0; i = NextHead(look, from, i+1) {
 		size, magic, err := message.PeekRecord(look[i:])
 		start := from + int64(i)
-		if err != nil || magic == message.MagicBlank || start+int64(size) > fileEnd {
+		if err != nil || magic == message.MagicBlank || size > maxRecordSize || start+int64(size) > fileEnd {
 			continue
 		}
-		f.gap, f.next = nil, start+int64(size)
+		f.gap, f.start, f.next, f.through = nil, start, start+int64(size), false
 		used := max(0, min(i+int(size), len(look))-have)
 		if f.at += int64(used); f.at >= f.next {
 			f.whole, f.next = f.next, 0
@@ -108,10 +136,14 @@ func (f *frames) begin(fileEnd int64) error {
 		f.gap = append([]byte{}, f.head[:]...)
 		return nil //nolint:nilerr // another log may hold such a gap
 	}
-	switch f.next = f.whole + int64(size); {
-	case magic == message.MagicBlank && f.next == fileEnd:
-	case magic == message.MagicBlank, f.next > fileEnd:
+	f.start, f.next, f.through = f.whole, f.whole+int64(size), false
+	switch blank := magic == message.MagicBlank; {
+	case blank && f.next == fileEnd:
+		f.through = size > maxRecordSize
+	case blank, f.next > fileEnd:
 		return &ForeignError{Off: f.whole, Err: errOtherFileSize}
+	case size > maxRecordSize: // no record, as a start has it
+		f.gap, f.next = append([]byte{}, f.head[:]...), 0
 	}
 	return nil
 }

@@ -128,8 +128,8 @@ func (l *Log) End() int64 { return l.end.Load() }
 // Flushed is the position up to which the log is durable.
 func (l *Log) Flushed() int64 { return l.flushed.Load() }
 
-// Confirmed is the position up to which records may be handed out: End, and while the log follows another the end of
-// the last record that has come whole. While the gate is closed it is what Confirm has said, at most.
+// Confirmed is the position up to which records may be handed out: End, and while the log follows another no more than the end of
+// the last record, behind which there may be a gap. While the gate is closed it is what Confirm has said, at most.
 func (l *Log) Confirmed() int64 {
 	shown := l.shown.Load()
 	if whole := l.whole.Load(); whole >= 0 {

@@ -188,7 +188,8 @@ const sector = 512
 func lacksSector(rec message.View, at int64) bool {
 	props := int64(len(rec.Properties()))
 	if props == 0 {
-		return false
+		topic := rec.Topic() // no name holds a zero byte
+		return len(topic) > 0 && topic[len(topic)-1] == 0 && !sealed(rec)
 	}
 	end := at + int64(len(rec))
 	for from := (end - props + sector - 1) / sector * sector; from < end; from += sector {
@@ -197,6 +198,36 @@ func lacksSector(rec message.View, at int64) bool {
 		}
 	}
 	return false
+}
+
+// lacksEnd reports whether the properties of a record end in a zero byte, which those of mqx do not: see CheckProperties. The
+// log of a slave of Apache's ends in the middle of a record, wherever the last bytes of its master were cut.
+func lacksEnd(rec message.View) bool {
+	props := rec.Properties()
+	return len(props) > 0 && props[len(props)-1] == 0 && !sealed(rec)
+}
+
+// follows reports whether a whole record, or a blank, begins at off, where one has ended that lies in s.
+func (w *walker) follows(s *segment, off int64) (bool, error) {
+	if s.end()-off < message.BlankLen {
+		i := find(w.segs, s.end())
+		if i == len(w.segs) || w.segs[i].start != s.end() {
+			return false, nil
+		}
+		s, off = w.segs[i], s.end()
+	}
+	end := min(s.end(), w.limit)
+	if end-off < message.BlankLen {
+		return false, nil
+	}
+	var head [message.BlankLen]byte
+	if err := w.l.readSegment(s, head[:], off); err != nil {
+		return false, err
+	}
+	if size, magic, err := message.PeekRecord(head[:]); err == nil && magic == message.MagicBlank {
+		return off+int64(size) == s.end(), nil
+	}
+	return (&scanner{w: w}).check(s, off, end)
 }
 
 // LacksSector reports whether recovery takes a record, at a place in its file, for torn: see lacksSector.

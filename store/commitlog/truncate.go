@@ -180,7 +180,7 @@ func (l *Log) settle(off int64) error {
 		l.setReserved(tail, max(off, tail.start))
 		l.newest.Store(tail)
 	}
-	app.pos, app.base, app.dirty = off, off, [2]int64{}
+	app.pos, app.base, app.dirty, app.part = off, off, [2]int64{}, nil
 	l.gate.cut(l, off)
 	l.end.Store(off)
 	l.flushed.Store(off)

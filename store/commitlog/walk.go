@@ -19,6 +19,9 @@ type WalkOptions struct {
 	VerifyBody bool
 	// VerifyProp checks the checksum property instead in records that carry one.
 	VerifyProp bool
+	// VerifyEnd takes the last record for torn when its properties end in a zero byte and it carries no checksum: bytes of it did
+	// not come. It is for the search of a start.
+	VerifyEnd bool
 	// Hot reads through the mapping, without copying: for bytes that were appended a moment ago.
 	Hot bool
 	// OnFinding is told about what is skipped. An error ends the walk with it.
@@ -89,6 +92,7 @@ var (
 	errWrongPlace = errors.New("record carries another physical offset")
 	errCrossesEnd = errors.New("record is longer than the rest of the file")
 	errSector     = errors.New("a sector of the properties was never written")
+	errPart       = errors.New("the end of the properties was never written")
 )
 
 // Walk delivers the records from the record (or file start) at from on, over blanks, file ends, holes and rot. The
@@ -282,6 +286,12 @@ func (w *walker) record(s *segment, off int64) (rec message.View, next int64, br
 	}
 	if w.o.VerifyBody && lacksSector(rec, off-s.start) {
 		return nil, 0, errSector, nil
+	}
+	if w.o.VerifyEnd && lacksEnd(rec) {
+		follows, err := w.follows(s, off+int64(len(rec)))
+		if err != nil || !follows {
+			return nil, 0, errPart, err
+		}
 	}
 	if w.o.VerifyProp && message.HasPropCRC(rec) {
 		if _, broken = message.ParseView(rec, message.DecodeOptions{VerifyPropCRC: true}); broken != nil {

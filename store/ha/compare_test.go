@@ -17,8 +17,8 @@ import (
 )
 
 // parting makes two stores that are the same up to a record boundary, which is returned, and have messages of their own
-// behind it: of the same sizes where same is set.
-func parting(t *testing.T, common, more int, same bool) (a, b *store.Store, at int64) {
+// behind it: of the same sizes where same is set. slave says that the second follows in the end.
+func parting(t *testing.T, common, more int, same, slave bool) (a, b *store.Store, at int64) {
 	t.Helper()
 	a, stopA := running(t, config(t.TempDir()))
 	t.Cleanup(stopA)
@@ -42,7 +42,6 @@ func parting(t *testing.T, common, more int, same bool) (a, b *store.Store, at i
 	stopF()
 	cfg.Follow = false
 	b, stopB := running(t, cfg)
-	t.Cleanup(stopB)
 	size := func(i int) int {
 		if same {
 			return 1000
@@ -53,6 +52,11 @@ func parting(t *testing.T, common, more int, same bool) (a, b *store.Store, at i
 		put(t, a, "T0", 0, bytes.Repeat([]byte("a"), size(i)))
 		put(t, b, "T0", 0, bytes.Repeat([]byte("b"), size(i)))
 	}
+	if cfg.Follow = slave; slave {
+		stopB()
+		b, stopB = running(t, cfg)
+	}
+	t.Cleanup(stopB)
 	return a, b, at
 }
 
@@ -62,7 +66,7 @@ func TestCommonPoint(t *testing.T) {
 		common, more int
 		same         bool
 	}{{1, 1, true}, {1, 40, false}, {40, 1, true}, {300, 1, false}, {300, 200, true}, {200, 900, false}, {10, 0, false}, {0, 5, true}} {
-		a, b, at := parting(t, tt.common, tt.more, tt.same)
+		a, b, at := parting(t, tt.common, tt.more, tt.same, false)
 		m := ha.NewMaster(ha.MasterConfig{Log: a, Logger: slog.New(slog.DiscardHandler), BatchBytes: 5000})
 		addr, stop := serve(t, m)
 		got, err := ha.CommonPoint(t.Context(), addr, b, a.LogMin(), a.LogEnd())
@@ -96,12 +100,11 @@ func TestCommonPoint(t *testing.T) {
 // A slave whose log has parted from its master's at the end of a record, to the same length or a shorter one, takes nothing,
 // stops, and never counts as a copy; cut at the common point it follows (r#3388, r#323, N082).
 func TestPartedAtARecord(t *testing.T) {
-	a, b, at := parting(t, 50, 3, true)
+	a, b, at := parting(t, 50, 3, true, true)
 	put(t, a, "T0", 0, []byte("and one more"))
 	m := ha.NewMaster(ha.MasterConfig{Log: a, Logger: slog.New(slog.DiscardHandler), Heartbeat: 5 * time.Millisecond, Rules: ha.Rules{Level: ha.LevelQuorum, Copies: 1}})
 	addr, stopMaster := serve(t, m)
 	defer stopMaster()
-	b.Follow(true)
 	end := b.LogEnd()
 	f := follower(b, addr, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -136,8 +139,7 @@ func TestPartedAtARecord(t *testing.T) {
 
 // N083 (r#3388): a slave that has more than its master, or ends before its master begins, stops and says which.
 func TestOutOfRange(t *testing.T) {
-	_, b, _ := parting(t, 5, 0, true)
-	b.Follow(true)
+	_, b, _ := parting(t, 5, 0, true, true)
 	for _, tt := range []struct {
 		low, high int64
 		want      ha.Phase

@@ -166,7 +166,9 @@ func TestCopy(t *testing.T) {
 		dst, stopDst := running(t, cfg)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		f := follower(dst, addr, func(c *ha.FollowerConfig) { c.AckFlushed = round%2 == 0 })
+		f := follower(dst, addr, func(c *ha.FollowerConfig) {
+			c.Hello = func(context.Context, string) (bool, error) { return round%2 == 0, nil } // whether it reports what is durable
+		})
 		wg.Go(func() { f.Run(ctx) })
 		send(100)
 		if round == 3 {

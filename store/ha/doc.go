@@ -6,5 +6,6 @@
 //
 // frame.go is the codec. acks.go decides, without a clock or a socket, which appends have
 // the copies that they wait for; source.go where a slave may begin. master.go and
-// follower.go carry bytes: one accepts slaves, the other follows a master.
+// follower.go carry bytes: one accepts slaves, the other follows a master. The master's times
+// go with the runtime's timers and the deadlines of its connections: they are the system's.
 package ha

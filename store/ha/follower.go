@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"mqx/internal/clock"
 )
 
 // Copy is the log of a slave.
@@ -45,6 +47,7 @@ func (e *PartedError) Unwrap() error { return e.Err }
 type FollowerConfig struct {
 	Log    Copy
 	Logger *slog.Logger
+	Clock  clock.Clock // of State; nil: the system's, as that of the deadlines of connections
 	// Master is the address of the master's replication port; empty while none is known.
 	Master func() string
 	// Blank is what a slave without a log reports to the master: 0, or the beginning of the master's log where that
@@ -55,8 +58,6 @@ type FollowerConfig struct {
 	Range func(ctx context.Context) (low, high int64, ok bool, err error)
 	// Parted tells errors of AppendRaw that no retry mends.
 	Parted func(error) bool
-	// AckFlushed reports what is durable instead of what is written.
-	AckFlushed bool
 	// Hello, if set, tells the master who has opened the connection from the address local, and returns whether the master
 	// wants to be told what is durable. A master that does not know the question gets on without. It must end by itself.
 	// An error ends the connection: who is asked is not the master.
@@ -119,6 +120,9 @@ type Follower struct {
 func NewFollower(cfg FollowerConfig) *Follower {
 	cfg.Heartbeat, cfg.Silence = cmp.Or(cfg.Heartbeat, 5*time.Second), cmp.Or(cfg.Silence, 20*time.Second)
 	cfg.Retry = cmp.Or(cfg.Retry, time.Second)
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System
+	}
 	if cfg.Dial == nil {
 		d := net.Dialer{Timeout: cfg.Silence / 4}
 		cfg.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return d.DialContext(ctx, "tcp", addr) }
@@ -133,7 +137,7 @@ func (f *Follower) State() State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	st := f.mu.State
-	st.BytesPerSecond = f.rate.read(time.Now())
+	st.BytesPerSecond = f.rate.read(f.cfg.Clock.Now())
 	return st
 }
 
@@ -164,7 +168,7 @@ func (f *Follower) set(p Phase, master string, err error) {
 	f.mu.Lock()
 	changed := f.mu.Phase != p || (f.mu.Err == nil) != (err == nil)
 	if f.mu.Phase != p {
-		f.mu.Since = time.Now()
+		f.mu.Since = f.cfg.Clock.Now()
 	}
 	f.mu.Phase, f.mu.Master, f.mu.Err = p, master, err
 	f.mu.Unlock()
@@ -258,13 +262,13 @@ func (f *Follower) follow(ctx context.Context, addr string) error {
 	}
 	defer func() { _ = c.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
-	l := &link{f: f, c: c, at: -1, prefix: end == 0 && report == 1, first: report, own: end, ranged: ranged, flush: f.cfg.AckFlushed}
+	l := &link{f: f, c: c, at: -1, prefix: end == 0 && report == 1, first: report, own: end, ranged: ranged}
 	if f.cfg.Hello != nil {
 		flush, err := f.cfg.Hello(ctx, c.LocalAddr().String())
 		if err != nil {
 			return err
 		}
-		l.flush = flush || l.flush
+		l.flush = flush
 	}
 	if l.flush { // or a later report would be behind the first
 		if err := f.cfg.Log.Flush(); err != nil {
@@ -500,7 +504,7 @@ func firstDifference(a, b []byte) int {
 
 // heard notes a frame with n bytes of the log.
 func (f *Follower) heard(addr string, n int) {
-	now := time.Now()
+	now := f.cfg.Clock.Now()
 	f.rate.add(n, now)
 	f.mu.Lock()
 	following := f.mu.Phase == PhaseFollowing

@@ -277,14 +277,7 @@ func (g *Group) Status() Status {
 	return s
 }
 
-// Admit tells why nothing may be appended that waits for copies; nil where it may.
-func (g *Group) Admit() error {
-	if e := g.notEnough(); e != nil {
-		return e
-	}
-	return nil
-}
-
+// notEnough tells why nothing may be appended that waits for copies; nil where it may.
 func (g *Group) notEnough() *NotEnoughError {
 	if g.rules.Waits() && g.in < g.rules.Least {
 		return &NotEnoughError{InSync: g.in + 1, Least: g.rules.Least + 1}

@@ -260,15 +260,15 @@ func TestGroupRearmsUnderLoad(t *testing.T) {
 // MaxLag is in sync no longer.
 func TestGroupSync(t *testing.T) {
 	x := newGroupTest(t, Rules{Level: LevelSync, Least: 1, Hold: true}, 100)
-	if err := x.g.Admit(); err == nil {
+	if err := x.g.notEnough(); err == nil {
 		t.Fatal("a put was let in without a slave")
 	}
 	x.g.Join(1, Peer{ID: "1"}, 100, x.now)
-	if err := x.g.Admit(); err == nil {
+	if err := x.g.notEnough(); err == nil {
 		t.Fatal("a put was let in before the slave has compared its log") // its first report says where to begin
 	}
 	x.report(1, 100)
-	if err := x.g.Admit(); err != nil {
+	if err := x.g.notEnough(); err != nil {
 		t.Fatal(err)
 	}
 	x.g.Join(2, Peer{ID: "2"}, 100, x.now)
@@ -295,7 +295,7 @@ func TestGroupSync(t *testing.T) {
 	x.g.Leave(1, x.now)
 	x.g.Leave(2, x.now)
 	x.wait("d", 400)
-	if x.want(); x.g.Admit() == nil {
+	if x.want(); x.g.notEnough() == nil {
 		t.Error("let in without a slave")
 	}
 	// With Least 0 the master alone is a set of replicas in sync.

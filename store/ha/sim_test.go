@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"mqx/internal/ballot"
 	"mqx/internal/storecheck"
 	"mqx/internal/vfs"
 	"mqx/store/ha"
@@ -243,13 +244,14 @@ func (w *simWorld) promote() {
 	var best *simNode
 	var candidates [simNodes]bool
 	up := 0
-	key := func(n *simNode) (epoch, end int64) { // as admin has it
-		end = n.run.store.LogEnd()
-		epoch = w.lastEpoch(n, end)
-		if parted := (*ha.PartedError)(nil); errors.As(n.run.follower.State().Err, &parted) && parted.At > 0 && parted.At < end {
-			end = parted.At
+	standing := func(n *simNode) ballot.Standing { // as a broker tells it
+		end := n.run.store.LogEnd()
+		epoch := w.lastEpoch(n, end)
+		s := ballot.Standing{Epoch: &epoch, End: end}
+		if parted := (*ha.PartedError)(nil); errors.As(n.run.follower.State().Err, &parted) && parted.At > 0 {
+			s.Parted = &parted.At
 		}
-		return epoch, end
+		return s
 	}
 	for _, n := range w.nodes {
 		if n.run == nil || n.run.follower == nil || n.run.off() {
@@ -257,12 +259,7 @@ func (w *simWorld) promote() {
 		}
 		candidates[n.id] = true
 		up++
-		if best == nil {
-			best = n
-			continue
-		}
-		be, bn := key(best)
-		if e, end := key(n); e > be || e == be && end > bn {
+		if best == nil || standing(n).Before(standing(best)) {
 			best = n
 		}
 	}
