@@ -16,6 +16,7 @@ import (
 	"mqx/admin/move"
 	"mqx/internal/render"
 	"mqx/internal/vfs"
+	"mqx/internal/words"
 )
 
 var moveSchema = render.Schema{Kind: "MoveList", Name: "id", Fields: []render.Field{
@@ -79,7 +80,7 @@ func runMoveStart(a *app, c *cobra.Command, o *moveOptions, v moveVerb, args []s
 		a.tellPlan(p)
 		o.told = strings.Join(p.Notes, "; ")
 		if v.kind == move.Resize && len(p.Commands) == 0 {
-			a.warn("topic %s has %s on each of these brokers already", p.State.Spec.Name, counted(int64(o.queues), "queue"))
+			a.warn("topic %s has %s on each of these brokers already", p.State.Spec.Name, words.Count(int64(o.queues), "queue"))
 			return nil, nil
 		}
 		if err := a.agree(&o.target, &o.safety, act{name: p.State.Spec.Name, destructive: o.remove}); err != nil {
