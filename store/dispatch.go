@@ -176,8 +176,10 @@ func (d *dispatcher) step(ctx context.Context) (more bool, err error) {
 }
 
 // writeOut brings the units that are in memory to the files.
-func (s *Store) writeOut() error {
-	err := s.cqs.WriteOut()
+func (s *Store) writeOut() error { return s.wroteOut(s.cqs.WriteOut()) }
+
+// wroteOut raises or clears the alarm of queue files.
+func (s *Store) wroteOut(err error) error {
 	if err != nil {
 		s.alarms.raise(alarmQueues, err)
 		return err

@@ -338,6 +338,10 @@ func (s *Store) Run(ctx context.Context) error {
 	return logErr
 }
 
+// queuesATick bounds the queues whose units are written at a time: of thousands that get a message each second, each is
+// written every few seconds, several units together. What memory they have is bounded by the dispatcher.
+const queuesATick = 1024
+
 // runFlusher writes queue units and index entries to their files, and makes them durable with a checkpoint behind them
 // from time to time.
 func (s *Store) runFlusher(ctx context.Context) {
@@ -355,7 +359,7 @@ func (s *Store) runFlusher(ctx context.Context) {
 		case <-t.C:
 		}
 		if s.cqs.Pending() > 0 {
-			_ = s.writeOut() // it raises the alarm
+			_ = s.wroteOut(s.cqs.WriteOutSome(queuesATick)) // it raises the alarm
 		}
 		if pos := s.indexer.pos.Load(); pos != indexed {
 			idle = 0

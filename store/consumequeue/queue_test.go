@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -360,6 +361,33 @@ func TestManyFillersAreWrittenOut(t *testing.T) {
 	for _, off := range []int64{1, end / 2, end - 1} {
 		if u, err := q.At(off); err != nil || !u.IsFiller() {
 			t.Errorf("unit %d: %v, %v", off, u, err)
+		}
+	}
+}
+
+// The queues whose units wait for longest are written first, and stay readable meanwhile.
+func TestWriteOutSome(t *testing.T) {
+	m := newMem(t)
+	s := memSet(t, m)
+	var queues []*Queue
+	for id := range int32(5) {
+		q := s.New("T", id)
+		q.Put(0, unit(0), testMinRecord)
+		queues = append(queues, q)
+	}
+	for _, want := range []int{3, 1, 0, 0} {
+		if err := s.WriteOutSome(2); err != nil {
+			t.Fatal(err)
+		}
+		if s.Dirty() != want || s.Pending() != int64(want)*UnitSize {
+			t.Fatalf("%d queues with %d bytes are pending, want %d with a unit each", s.Dirty(), s.Pending(), want)
+		}
+		for id, q := range queues {
+			expectUnits(t, q, 1)
+			_, err := m.Stat(filepath.Join(s.Dir(), "T", strconv.Itoa(id)))
+			if written := id < len(queues)-want; written != (err == nil) {
+				t.Fatalf("queue %d: written should be %v: %v", id, written, err)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -150,13 +151,23 @@ func (s *Set) New(topic string, id int32) *Queue {
 func (s *Set) WriteOut() error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	return s.writeOut()
+	return s.writeOut(math.MaxInt)
 }
 
-func (s *Set) writeOut() error {
+// WriteOutSome is WriteOut for at most n queues, those whose units wait for longest.
+func (s *Set) WriteOutSome(n int) error {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	return s.writeOut(n)
+}
+
+func (s *Set) writeOut(n int) error {
 	s.mu.Lock()
 	dirty := s.mu.dirty
-	s.mu.dirty = nil
+	if s.mu.dirty = nil; n < len(dirty) {
+		s.mu.dirty = slices.Clone(dirty[n:])
+		dirty = dirty[:n]
+	}
 	s.mu.Unlock()
 	var errs []error
 	for _, q := range dirty {
@@ -173,7 +184,7 @@ func (s *Set) Sync() error {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	s.changing.Lock()
-	err := s.writeOut()
+	err := s.writeOut(math.MaxInt)
 	queues, batches := s.takeUnsynced()
 	s.changing.Unlock()
 	if err != nil {
