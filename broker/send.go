@@ -31,6 +31,8 @@ type sendItem struct {
 	key   []byte // the unique key that the answer carries
 	msgs  int64
 	kind  messageKind
+	// givenUp is the topic of a message that goes to the dead letters.
+	givenUp string
 	// waited: the broker that the message is handed on to has been looked for.
 	waited bool
 
@@ -42,7 +44,8 @@ type sendItem struct {
 
 // sendBatch is the puts of one call of the handler.
 type sendBatch struct {
-	puts []*store.Put
+	puts  []*store.Put
+	items []*sendItem // of puts, to be looked at only before they are put
 	// waited: as of the items.
 	waited bool
 }
@@ -66,8 +69,7 @@ func (it *sendItem) free() {
 	it.put = store.Put{Done: it.put.Done}
 	it.b, it.req, it.topic, it.key = nil, nil, nil, nil
 	it.head, it.msgs, it.queue, it.kind, it.waited = remoting.SendMessageView{}, 0, 0, kindNormal, false
-	it.head, it.msgs, it.queue, it.kind = remoting.SendMessageView{}, 0, 0, kindNormal
-	it.static = false
+	it.static, it.givenUp = false, ""
 	if cap(it.props) > 40<<10 {
 		it.props = nil
 	}
@@ -85,40 +87,57 @@ func (b *Broker) handleSend(rs []*server.Request) {
 
 // send is handleSend with the memory for it.
 func (b *Broker) send(batch *sendBatch, rs []*server.Request) {
+	b.prepareSends(batch, rs)
+	if len(batch.puts) > 0 {
+		b.store.PutBatch(batch.puts)
+	}
+	batch.clear()
+}
+
+// prepareSends checks requests; those that pass have an item and a put in batch.
+func (b *Broker) prepareSends(batch *sendBatch, rs []*server.Request) {
 	now := b.now()
 	for _, r := range rs {
 		it := b.newSendItem(r)
 		it.waited = batch.waited
 		if b.prepareSend(it, now) {
+			batch.items = append(batch.items, it)
 			batch.puts = append(batch.puts, &it.put)
 		}
 	}
-	if len(batch.puts) > 0 {
-		b.store.PutBatch(batch.puts)
-	}
-	clear(batch.puts)
-	batch.puts = batch.puts[:0]
 }
 
-const (
-	// maxPromptSend is the most bytes of requests that an event loop takes at once.
-	maxPromptSend = 2 << 20
-	// recordOver is how much longer a record may be than its request.
-	recordOver = 256
-)
+func (batch *sendBatch) clear() {
+	clear(batch.puts)
+	clear(batch.items)
+	batch.puts, batch.items = batch.puts[:0], batch.items[:0]
+}
 
-// trySends serves sends on the event loop, which spares two changes of goroutine, when no other send is under way
-// and the log takes them at once.
-func (b *Broker) trySends(rs []*server.Request) bool {
+// maxPromptSend is the most bytes of requests that an event loop takes at once.
+const maxPromptSend = 512 << 10
+
+// trySends serves sends on an event loop, which spares two changes of goroutine, when the log takes them at once. It
+// returns those that a worker is to serve.
+func (b *Broker) trySends(rs []*server.Request) []*server.Request {
 	size := 0
 	for _, r := range rs {
-		size += r.Size() + recordOver
+		size += r.Size()
 	}
-	if size > maxPromptSend || !b.classes.send.Idle() || !b.store.Prompt(size) {
-		return false
+	if size > maxPromptSend {
+		return rs
 	}
-	b.handleSend(rs)
-	return true
+	batch := sendBatches.Get().(*sendBatch)
+	b.prepareSends(batch, rs)
+	left := rs[:0]
+	if len(batch.puts) > 0 && !b.store.TryPutBatch(batch.puts) {
+		for _, it := range batch.items {
+			left = append(left, it.req)
+			it.free()
+		}
+	}
+	batch.clear()
+	sendBatches.Put(batch)
+	return left
 }
 
 // prepareSend checks one send and fills its put. When it returns false the
@@ -283,7 +302,7 @@ func (b *Broker) fillSingle(it *sendItem, now time.Time) *refusedError {
 	it.props = b.own().appendStored(it.props[:0], h.Properties, &p, newKey)
 	if toDLQ {
 		origin, _ := message.Property(it.props, message.PropRetryTopic)
-		b.countDeadLetter(string(origin), retry.GroupOf(string(h.Topic)))
+		it.givenUp = string(origin)
 		it.props = message.SetProperty(it.props, message.PropDelay, "-1")
 	}
 	b.fillRecord(it, body, it.props)
@@ -520,6 +539,9 @@ func (it *sendItem) succeeded(p *reply) {
 	}
 	if bytes.Equal(put.Record.Topic, halfTopicName) {
 		b.transactions.begun(put.Record.Properties)
+	}
+	if it.givenUp != "" {
+		b.countDeadLetter(it.givenUp, retry.GroupOf(string(it.head.Topic)))
 	}
 	it.topic.puts.AddTimes(it.msgs, 1)
 	it.topic.putBytes.AddTimes(int64(put.Size), 1)

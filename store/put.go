@@ -122,10 +122,48 @@ func (s *Store) PutBatch(ps []*Put) {
 		}
 		return
 	}
-	w := newPutWork(s)
-	w.reserve(ps)
 	// Whoever deletes a topic waits for those who hold its queues.
 	s.putting.RLock()
+	w := s.encodePuts(ps)
+	began := time.Now()
+	s.log.AppendBatch(w.items)
+	s.appended(w, ps, began)
+}
+
+const (
+	// slowAppend is an append that an event loop should not have waited for.
+	slowAppend = 10 * time.Millisecond
+	// slowFor is how long TryPutBatch does nothing after such a one.
+	slowFor = time.Second
+	// maxTryBytes bounds the records of one TryPutBatch.
+	maxTryBytes = 512 << 10
+)
+
+// TryPutBatch is PutBatch for who must not wait for more than a write to the page cache. It returns false, having done
+// nothing, where the store refuses puts, the append lock is not to be had soon, the records need a new file or space that
+// is not reserved yet, or appends have been slow lately.
+func (s *Store) TryPutBatch(ps []*Put) bool {
+	if slow := s.stats.putSlowAt.Load(); slow != 0 && int64(time.Since(s.stats.epoch))-slow < int64(slowFor) {
+		return false
+	}
+	if status, _ := s.refusal(); status != PutOK || !s.putting.TryRLock() {
+		return false
+	}
+	w := s.encodePuts(ps)
+	began := time.Now()
+	if len(w.buf) > maxTryBytes || !s.log.TryAppendBatch(w.items) {
+		s.putting.RUnlock()
+		w.free()
+		return false
+	}
+	s.appended(w, ps, began)
+	return true
+}
+
+// encodePuts validates and encodes. The caller holds s.putting.
+func (s *Store) encodePuts(ps []*Put) *putWork {
+	w := newPutWork(s)
+	w.reserve(ps)
 	closed := s.shut() // looked at again: Close, Follow and Fence wait for whoever is in here, and others have waited for them
 	for _, p := range ps {
 		if closed != nil {
@@ -139,15 +177,18 @@ func (s *Store) PutBatch(ps []*Put) {
 			w.refused = append(w.refused, p)
 		}
 	}
-	began := time.Now()
-	s.log.AppendBatch(w.items)
+	return w
+}
+
+// appended goes on with puts whose append began at a time. It lets go of s.putting and gives w away.
+func (s *Store) appended(w *putWork, ps []*Put, began time.Time) {
 	appended := time.Now()
 	took := int64(appended.Sub(began))
 	for _, p := range ps {
 		p.Began, p.Appended = began, appended
 	}
 	if took > int64(slowAppend) {
-		s.stats.putSlowAt.Store(appended.UnixNano())
+		s.stats.putSlowAt.Store(int64(appended.Sub(s.stats.epoch)))
 	}
 	if took > s.stats.putMaxNs.Load() {
 		s.stats.putMaxNs.Store(took) // two at once may lose one: it is a figure to look at
@@ -162,22 +203,6 @@ func (s *Store) PutBatch(ps []*Put) {
 	}
 	s.putting.RUnlock()
 	w.finish()
-}
-
-const (
-	// slowAppend is an append that an event loop should not have waited for.
-	slowAppend = 10 * time.Millisecond
-	// slowFor is how long appends do not count as prompt after such a one.
-	slowFor = time.Second
-)
-
-// Prompt reports whether n bytes of records would be appended now without waiting for anything but writes, and these have
-// been quick lately.
-func (s *Store) Prompt(n int) bool {
-	if slow := s.stats.putSlowAt.Load(); slow != 0 && time.Now().UnixNano()-slow < int64(slowFor) {
-		return false
-	}
-	return s.log.RoomFor(int64(n))
 }
 
 func (p *Put) fail(status Status, err error) { p.Status, p.Err = status, err }

@@ -266,27 +266,37 @@ func TestPutAfterClose(t *testing.T) {
 	}
 }
 
-func TestPrompt(t *testing.T) {
+func TestTryPutBatch(t *testing.T) {
 	s, _ := openMem(t)
-	if s.Prompt(1) {
-		t.Error("a log without a file has room at once")
+	done := 0
+	try := func(what string, n int, want bool) {
+		t.Helper()
+		var puts []*Put
+		for range n {
+			puts = append(puts, &Put{Record: newRecord("T", 0, strings.Repeat("b", 1<<10), ""), Done: func(*Put) { done++ }})
+		}
+		done = 0
+		end := s.log.End()
+		if got := s.TryPutBatch(puts); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+		if stored := s.log.End() > end; stored != want || want && done != n || !want && done != 0 {
+			t.Errorf("%s: stored %v, %d answered of %d, want %v", what, stored, done, n, want)
+		}
 	}
+	try("a log without a file", 1, false)
 	put(t, s, newRecord("T", 0, "b", ""))
-	if !s.Prompt(1 << 10) {
-		t.Error("the newest file has no room at once")
-	}
-	if s.Prompt(s.cfg.CommitLogFileBytes) {
-		t.Error("the newest file has room for as much as a whole one at once")
-	}
-	s.stats.putSlowAt.Store(time.Now().UnixNano())
-	if s.Prompt(1 << 10) {
-		t.Error("an append counts as prompt right after a slow one")
-	}
-	s.stats.putSlowAt.Store(time.Now().Add(-slowFor).UnixNano())
-	if !s.Prompt(1 << 10) {
-		t.Error("no append counts as prompt long after a slow one")
-	}
+	try("the newest file has room", 1, true)
+	try("more than is allowed", maxTryBytes>>10+1, false)
+	s.putting.Lock()
+	try("a topic is being deleted", 1, false)
+	s.putting.Unlock()
+	s.stats.putSlowAt.Store(int64(time.Since(s.stats.epoch)))
+	try("right after a slow append", 1, false)
+	s.stats.putSlowAt.Store(int64(time.Since(s.stats.epoch) - slowFor))
+	try("long after a slow append", 1, true)
 	mustClose(t, s)
+	try("a closed store", 1, false)
 }
 
 func BenchmarkPutBatch(b *testing.B) {

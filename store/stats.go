@@ -17,7 +17,8 @@ type counters struct {
 	unreadable                atomic.Int64
 	getCold                   atomic.Int64
 	putMaxNs                  atomic.Int64
-	putSlowAt                 atomic.Int64 // Unix time in ns of the last append that was slow, 0: none
+	putSlowAt                 atomic.Int64 // ns since epoch of the last append that was slow, 0: none
+	epoch                     time.Time    // set by Open
 
 	appendTimes, dispatchTimes *meter.Histogram
 }

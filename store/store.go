@@ -103,6 +103,7 @@ func Open(cfg Config) (*Store, error) {
 	s.live.Store(&cfg)
 	s.disk = &disk{s: s}
 	s.memoryBytes, s.hotBytes = cfg.memoryWindows()
+	s.stats.epoch = time.Now()
 	s.stats.appendTimes, s.stats.dispatchTimes = meter.NewLatency(), meter.NewLatency()
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.abandon())

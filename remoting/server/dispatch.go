@@ -97,9 +97,7 @@ func (t *turn) begin() {
 func (t *turn) end(c *Conn) {
 	for _, slot := range t.touched {
 		list := t.lists[slot]
-		if !t.hold(list) {
-			t.push(slot, list)
-		}
+		t.sort(slot, list)
 		clear(list)
 		t.lists[slot] = list[:0]
 	}

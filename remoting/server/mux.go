@@ -15,8 +15,8 @@ type route struct {
 	inline func(*Request) bool
 	single func(*Request)
 	batch  func([]*Request)
-	try    func([]*Request) bool // batch on the loop
-	key    unsafe.Pointer        // identity of batch: requests with the same key share a call
+	try    func([]*Request) []*Request // batch on the loop
+	key    unsafe.Pointer              // identity of batch: requests with the same key share a call
 }
 
 // Mux maps request codes to handlers. It is filled before the server that
@@ -58,11 +58,13 @@ func (m *Mux) HandleInlineOr(code int32, try func(*Request) bool, c *Class, h fu
 	m.add(code, m.inClass(c, &route{inline: try, single: h}))
 }
 
-// HandleTryBatch is HandleBatch with a try that may serve the requests on the event
-// loop: a lone one at once, others together with what the other connections of the
-// loop have sent meanwhile. When it returns false it has done nothing and h serves
-// them in class c.
-func (m *Mux) HandleTryBatch(code int32, try func([]*Request) bool, c *Class, h func([]*Request)) {
+// HandleTryBatch is HandleBatch with a try that serves the requests on the event loop:
+// a lone one at once, others together with what the other connections of the loop have
+// sent meanwhile. What try returns it has not touched, and h serves that in class c; it
+// may reuse the slice that it is given for that. While workers of c have requests, try
+// is not called, so that what one connection sends stays in order if c has one worker.
+// Codes with one h have one try.
+func (m *Mux) HandleTryBatch(code int32, try func([]*Request) []*Request, c *Class, h func([]*Request)) {
 	m.add(code, m.inClass(c, &route{try: try, batch: h, key: funcIdentity(h)}))
 }
 

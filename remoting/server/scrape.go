@@ -37,6 +37,7 @@ func (s *Server) Metrics(m *metrics.Scrape, port string) {
 	}
 	m.Counter("mqx_requests_total", "Requests read.", float64(st.Requests), at)
 	m.Counter("mqx_requests_oneway_total", "Requests that want no answer.", float64(st.Oneways), at)
+	m.Counter("mqx_requests_prompt_total", "Requests that an event loop served though they have a class of workers.", float64(st.Prompt), at)
 	for reason, n := range map[string]uint64{"unsupported": st.Unsupported, "overloaded": st.Overloaded, "draining": st.GoAway, "panic": st.Panics} {
 		m.Counter("mqx_requests_refused_total", "Requests answered without being served, by reason.", float64(n), m.Labels("port", port, "reason", reason))
 	}

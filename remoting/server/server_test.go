@@ -110,16 +110,16 @@ func echoMux(t testing.TB) *server.Mux {
 		echo(r)
 		return true
 	}, startClass(t, server.ClassConfig{Name: "try", Workers: 1, Queue: 10000}), echo)
-	m.HandleTryBatch(codeTryBatch, func(rs []*server.Request) bool {
+	m.HandleTryBatch(codeTryBatch, func(rs []*server.Request) []*server.Request {
 		for _, r := range rs {
 			if len(r.Body) > 0 {
-				return false
+				return rs
 			}
 		}
 		for _, r := range rs {
 			r.Reply(0, fmt.Sprint(len(rs)))
 		}
-		return true
+		return nil
 	}, startClass(t, server.ClassConfig{Name: "try batch", Workers: 1, Queue: 10000}), func(rs []*server.Request) {
 		for _, r := range rs {
 			r.Reply(0, "batch")

@@ -14,6 +14,7 @@ type Stats struct {
 	Closed        map[string]uint64 // by reason
 	Requests      uint64
 	Oneways       uint64
+	Prompt        uint64 // requests that a loop served though they have a class
 	Replies       uint64 // frames sent, requests of our own included
 	Unsupported   uint64 // request codes without a handler
 	Overloaded    uint64 // answered SYSTEM_BUSY, queue or memory full
@@ -34,6 +35,7 @@ type counters struct {
 	states [numStates]atomic.Int64
 
 	accepted, requests, oneways, replies atomic.Uint64
+	prompt                               atomic.Uint64
 	unsupported, overloaded, goAway      atomic.Uint64
 	panics, doubleReplies                atomic.Uint64
 	bytesIn, bytesOut, reads, writes     atomic.Uint64
@@ -73,7 +75,7 @@ func (c *counters) close(reason string) {
 func (s *Server) Stats() Stats {
 	k := &s.counts
 	st := Stats{
-		Accepted: k.accepted.Load(), Requests: k.requests.Load(), Oneways: k.oneways.Load(),
+		Accepted: k.accepted.Load(), Requests: k.requests.Load(), Oneways: k.oneways.Load(), Prompt: k.prompt.Load(),
 		Replies: k.replies.Load(), Unsupported: k.unsupported.Load(), Overloaded: k.overloaded.Load(),
 		GoAway: k.goAway.Load(), Panics: k.panics.Load(), DoubleReplies: k.doubleReplies.Load(),
 		BytesIn: k.bytesIn.Load(), BytesOut: k.bytesOut.Load(), Reads: k.reads.Load(), Writes: k.writes.Load(),

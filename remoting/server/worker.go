@@ -72,7 +72,7 @@ func (w *worker) serve() {
 	}
 	calls, faults := 1, 0
 	if rt := w.taken[0].route; rt.batch != nil {
-		_, faults = w.call.do(c.cfg.Name, w.taken, func(rs []*Request) bool { rt.batch(rs); return true })
+		faults = w.call.do(c.cfg.Name, w.taken, rt.batch)
 	} else {
 		calls = len(w.taken)
 		for _, r := range w.taken {

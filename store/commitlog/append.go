@@ -2,6 +2,7 @@ package commitlog
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -85,6 +86,49 @@ func (l *Log) AppendBatch(as []*Append) {
 		return
 	}
 	l.app.Lock()
+	l.appendLocked(as)
+}
+
+// TryAppendBatch is AppendBatch where that does not wait for more than its own write: the newest file has room and space
+// for the items, and whoever else appends is done soon. When it returns false it has done nothing.
+func (l *Log) TryAppendBatch(as []*Append) bool {
+	need := int64(message.BlankLen)
+	for _, a := range as {
+		if a.Late != nil {
+			return false // nobody knows its length yet
+		}
+		need += int64(len(a.Buf))
+	}
+	if !l.lockSoon() {
+		return false
+	}
+	if s := l.app.tail; s == nil || l.app.pos+need > min(s.end(), s.reserved.Load()) {
+		l.app.Unlock()
+		return false
+	}
+	l.appendLocked(as)
+	return true
+}
+
+// briefly is how long TryAppendBatch waits for another append. One takes a tenth of that; whoever holds the lock for longer
+// waits for the disk.
+const briefly = 200 * time.Microsecond
+
+// lockSoon takes the append lock if that is possible soon.
+func (l *Log) lockSoon() bool {
+	if l.app.TryLock() {
+		return true
+	}
+	for until := time.Now().Add(briefly); time.Now().Before(until); runtime.Gosched() {
+		if l.app.TryLock() {
+			return true
+		}
+	}
+	return false
+}
+
+// appendLocked appends the items and gives the append lock back.
+func (l *Log) appendLocked(as []*Append) {
 	now := l.cfg.Clock.Now()
 	l.held.Store(now.UnixNano())
 	if err := l.writable(); err != nil {
@@ -107,20 +151,8 @@ func (l *Log) AppendBatch(as []*Append) {
 	l.unlockAppend()
 }
 
-// briefly is how long somebody else's append may take so far for one more to count as prompt.
-const briefly = 200 * time.Microsecond
-
-// RoomFor reports whether n bytes of records would be appended now without waiting for more than the writes of others
-// that have just begun: the newest file has room and space for them. That may have changed when the append comes.
-func (l *Log) RoomFor(n int64) bool { return n <= l.room.Load() && l.LockHeld() < briefly }
-
 // unlockAppend ends a critical section and wakes followers and the reserver.
 func (l *Log) unlockAppend() {
-	room := int64(0)
-	if s := l.app.tail; s != nil {
-		room = min(s.end(), s.reserved.Load()) - message.BlankLen - l.app.pos
-	}
-	l.room.Store(room)
 	tell := l.app.waiting
 	l.app.waiting = false
 	needSpace := l.reserverNeeded()
@@ -448,7 +480,10 @@ func (l *Log) appendPiece(b []byte) error {
 	if err != nil {
 		return err
 	}
-	app.part = append(append(app.part[:0], app.part[kept:]...), b[n-kept:]...)
+	if kept > 0 { // else nothing moves: a large record comes in many pieces
+		app.part = app.part[:copy(app.part, app.part[kept:])]
+	}
+	app.part = append(app.part, b[n-kept:]...)
 	if len(app.part) == 0 && cap(app.part) > 4*maxStaged {
 		app.part = nil // as in writeStaged
 	}

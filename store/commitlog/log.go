@@ -26,7 +26,6 @@ type Log struct {
 	end     atomic.Int64 // behind the last record that can be read
 	flushed atomic.Int64 // durable up to here
 	failed  atomic.Pointer[FailedError]
-	room    atomic.Int64 // bytes that the newest file took without waiting when the append lock was last given back
 	held    atomic.Int64 // Unix time in ns when the append lock was taken, 0 = free
 	closed  atomic.Bool
 	// recovered: end is known, and nothing behind it is read.

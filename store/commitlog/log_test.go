@@ -347,6 +347,37 @@ func TestLockHeld(t *testing.T) {
 	}
 }
 
+// TryAppendBatch neither waits for an append that waits for the disk nor makes a file.
+func TestTryAppendDoesNotWait(t *testing.T) {
+	x := newFixture(t, 64<<10)
+	l := x.open()
+	var c commitlog.Counter
+	if l.TryAppendBatch([]*commitlog.Append{one(t, 100, &c)}) {
+		t.Error("an append to a log without a file")
+	}
+	busy := false
+	x.fs.(*vfs.Mem).Inject(func(op vfs.Op) error {
+		if op.Kind == vfs.OpWrite && !busy {
+			busy = true
+			if l.TryAppendBatch([]*commitlog.Append{one(t, 100, &c)}) {
+				t.Error("an append within another")
+			}
+		}
+		return nil
+	})
+	mustAppend(t, l, one(t, 100, &c))
+	if !busy {
+		t.Fatal("no write was seen")
+	}
+	a, b := one(t, 1000, &c), one(t, 200, &c)
+	if !l.TryAppendBatch([]*commitlog.Append{a, b}) || a.Err != nil || b.Err != nil || b.PhysicalOffset != 1100 || l.End() != 1300 {
+		t.Fatalf("an append to a free log: %+v, %+v, end %d", a, b, l.End())
+	}
+	if l.TryAppendBatch([]*commitlog.Append{one(t, 63<<10, &c), one(t, 1<<10, &c)}) || l.End() != 1300 || c.Next() != 3 {
+		t.Errorf("an append that needs another file: end %d, next %d", l.End(), c.Next())
+	}
+}
+
 // With PropCRC every record is sealed after it got its place, and a walk can hold it to that.
 func TestPropCRC(t *testing.T) {
 	x := newFixture(t, 1<<16)
