@@ -270,7 +270,8 @@ func openAndCut(x *fixture) error {
 }
 
 // N080 (r#10666): a crash at any step of a truncation, and any power loss there, leaves a log that is a beginning of the old one and
-// reaches up to the cut at least, without a gap; what is lost with the cut is in the salvage when the files are gone.
+// reaches up to the cut at least, without a gap; what is lost with the cut is in the salvage when the files are gone. Once it is done it
+// is durable.
 func TestTruncateIsCrashSafe(t *testing.T) {
 	var steps int64
 	for step := int64(1); ; step++ {
@@ -300,6 +301,14 @@ func TestTruncateIsCrashSafe(t *testing.T) {
 		if err == nil {
 			if got, end := walk(t, l, 0, commitlog.WalkOptions{}); !slices.Equal(got, all[:7]) || end.Offset != cut {
 				t.Fatalf("after the cut: %v", got)
+			}
+			for seed := range uint64(20) { // and it stays cut
+				y := newFixture(t, 4096)
+				y.fs = mem.PowerLoss(seed)
+				y.cfg.FS = y.fs
+				if got, _ := walk(t, y.open(), 0, commitlog.WalkOptions{VerifyBody: true}); !slices.Equal(got, all[:7]) {
+					t.Fatalf("seed %d: the power fails after the cut, and the log has %d records, want 7", seed, len(got))
+				}
 			}
 			steps = step
 			break
