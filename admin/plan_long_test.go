@@ -7,8 +7,12 @@ func TestPlanTakesLong(t *testing.T) {
 		kind, saved string
 		long        bool
 	}{
-		{kindCopy, `{}`, true}, {kindRole, `{}`, true}, {kindTopic, `{}`, false},
-		{kindOffset, `{"spec":{"group":"g","keepSkipped":true}}`, true}, {kindOffset, `{"spec":{"group":"g"}}`, false}, {kindOffset, `nonsense`, false},
+		{kindCopy, `{}`, true},
+		{kindRole, `{}`, true},
+		{kindTopic, `{}`, false},
+		{kindOffset, `{"spec":{"group":"g","keepSkipped":true}}`, true},
+		{kindOffset, `{"spec":{"group":"g"}}`, false},
+		{kindOffset, `nonsense`, false},
 	} {
 		if got := PlanTakesLong(c.kind, []byte(c.saved)); got != c.long {
 			t.Errorf("%s %s: %v", c.kind, c.saved, got)
