@@ -172,20 +172,23 @@ func (c *Client) ReadDeadLetters(ctx context.Context, t Target, group string, f 
 // deadRanges are the dead letters of the group.
 func (p *CopyPlan) deadRanges(ctx context.Context, c *Client) error {
 	group := strings.TrimPrefix(p.Spec.Topic, message.DLQTopicPrefix)
+	known, err := c.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	wanted, err := among(known, p.opts.Read.Brokers)
+	if err != nil {
+		return err
+	}
 	all, errs, err := c.ListDeadLetters(ctx, Target{}, group)
 	if err != nil {
 		return err
 	}
-	wanted, err := c.Cluster(ctx)
-	if err == nil {
-		wanted, err = among(wanted, p.opts.Read.Brokers)
-	}
-	if err != nil {
-		return err
-	}
 	p.Spec.Ranges = []CopyRange{}
+	at := func(addr string) func(Broker) bool { return func(b Broker) bool { return b.Addr == addr } }
 	for _, e := range errs {
-		if slices.ContainsFunc(wanted, func(b Broker) bool { return b.Addr == e.Addr }) {
+		// Only who is known to be another broker than those asked for is of no matter: one that has gone meanwhile may have letters.
+		if len(p.opts.Read.Brokers) == 0 || slices.ContainsFunc(wanted, at(e.Addr)) || !slices.ContainsFunc(known, at(e.Addr)) {
 			p.missing = append(p.missing, e)
 		}
 	}

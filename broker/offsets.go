@@ -464,11 +464,12 @@ func (t *offsetTable) Save() error {
 	if !t.dirty.Swap(false) {
 		return nil
 	}
-	file := offsetsFile{CommittedHere: t.own.table(), SetBack: t.setBack.table(), SetBackAll: t.setBackAll.Load()} // before the offsets themselves
+	file := offsetsFile{ConsumerOffsets: t.inFile(t.Snapshot())}
+	// Behind the offsets: what is in the file has its note there, also when it was changed just now.
+	file.CommittedHere, file.SetBack, file.SetBackAll = t.own.table(), t.setBack.table(), t.setBackAll.Load()
 	if file.CommittedHere != nil {
 		file.CommittedEpoch = t.ownEpoch.Load()
 	}
-	file.ConsumerOffsets = t.inFile(t.Snapshot())
 	b, err := fastjson.MarshalPretty(file)
 	if err == nil {
 		err = jsonfile.Save(t.fsys, t.file(), b)

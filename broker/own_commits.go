@@ -93,8 +93,7 @@ type offsetsFile struct {
 }
 
 // noteOwn remembers that a consumer committed to this slave what is in the table; false where it remembers too many already. It
-// comes behind the commit, and is in the file with it;
-// epoch is that of the master which is away.
+// comes behind the commit. epoch is that of the master which is away.
 func (t *offsetTable) noteOwn(topic, group string, queue int32, epoch int64) bool {
 	t.own.Lock()
 	if len(t.own.of) == 0 {
@@ -118,13 +117,13 @@ func (t *offsetTable) forgetOwn() error {
 
 // settleOwn forgets what the master has now, or what has moved on there, and reports whether that is anything.
 func (t *offsetTable) settleOwn(told map[string]map[int32]int64) bool {
+	t.own.Lock() // during the look too: a consumer that commits now notes it behind that
+	defer t.own.Unlock()
 	gone := false
-	for k := range t.own.copy() {
+	for k := range t.own.of {
 		at, there := told[k.String()][k.queue]
 		if have, ok := t.Committed(k.topic, k.group, k.queue); !ok || there && at >= have {
-			t.own.Lock()
 			delete(t.own.of, k)
-			t.own.Unlock()
 			gone = true
 		}
 	}
@@ -140,8 +139,8 @@ func (t *offsetTable) noteSetBack(k offsetKey, queue int32) {
 	if t.setBack.note(ownCommit{k, queue}, now, setBackMost) {
 		return
 	}
+	t.setBackAll.Store(now) // first: in between a queue is set back twice, and never not at all
 	t.setBack.load(nil)
-	t.setBackAll.Store(now)
 }
 
 // setSince reports whether somebody has set an offset back since a time.

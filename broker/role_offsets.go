@@ -41,6 +41,9 @@ func (b *Broker) haOffsets() any {
 	return out
 }
 
+// removedAtMaster stands in a master's answer for an offset that it does not have because somebody has removed it, or its topic.
+const removedAtMaster = -1
+
 // bringBack tells the master what was committed to this slave, where the master came back without asking: this slave was away
 // itself. The log is known to be a beginning of the master's; what lies behind its end here may be others there.
 func (s *slave) bringBack(ctx context.Context) error {
@@ -66,8 +69,8 @@ func (s *slave) bringBack(ctx context.Context) error {
 	req.Body = body
 	answer, err := s.b.askAt(ctx, s.tables.master, req)
 	var refused *remoting.ResponseError
-	if errors.As(err, &refused) && refused.Code == remoting.RespRequestCodeNotSupported {
-		return nil // a master of Apache
+	if errors.As(err, &refused) && (refused.Code == remoting.RespRequestCodeNotSupported || refused.Code == remoting.RespInvalidParameter) {
+		return nil // a master of Apache, or of an mqx that does not know this act
 	}
 	var back remoting.HAOffsets
 	if err == nil {
@@ -79,7 +82,11 @@ func (s *slave) bringBack(ctx context.Context) error {
 	for key, queues := range back.OffsetTable {
 		topic, group, ok := splitOffsetKey(key)
 		for q, at := range queues {
-			if ok {
+			switch {
+			case !ok:
+			case at == removedAtMaster:
+				s.b.offsets.RemoveQueue(topic, group, q) // and what was never committed is nobody's own
+			default:
 				s.b.offsets.Commit([]byte(topic), []byte(group), q, at)
 			}
 		}
@@ -185,23 +192,32 @@ func (b *Broker) mergeBack(slave string, told *remoting.HAOffsets) (setBack map[
 }
 
 // mergeBackTo does so where there is such a topic, up to the end of its queues. It returns what stands where somebody has set the
-// offset back.
+// offset back, and removedAtMaster where nothing does.
 func (b *Broker) mergeBackTo(slave string, told *remoting.HAOffsets, there func(topic string) bool, end func(topic string, queue int32) int64) map[string]map[int32]int64 {
 	setBack := map[string]map[int32]int64{}
+	stands := func(key string, queue int32, at int64) {
+		if setBack[key] == nil {
+			setBack[key] = map[int32]int64{}
+		}
+		setBack[key][queue] = at
+	}
 	for key, queues := range told.OffsetTable {
 		topic, group, ok := splitOffsetKey(key)
-		if !ok || !there(topic) {
+		if !ok {
 			continue
 		}
 		for q, at := range queues {
+			if !there(topic) {
+				stands(key, q, removedAtMaster)
+				continue
+			}
 			if when, known := told.CommittedAt[key][q]; known && b.offsets.setSince(ownCommit{offsetKey{topic, group}, q}, when) {
 				b.log.Info("an offset that was committed to a slave is not taken over: it was set back here since", "slave", slave, "topic", topic, "group", group, "queue", q, "committed", at)
-				if have, ok := b.offsets.Committed(topic, group, q); ok {
-					if setBack[key] == nil {
-						setBack[key] = map[int32]int64{}
-					}
-					setBack[key][q] = have
+				have, ok := b.offsets.Committed(topic, group, q)
+				if !ok {
+					have = removedAtMaster
 				}
+				stands(key, q, have)
 				continue
 			}
 			at = min(at, end(topic, q))

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -313,6 +316,61 @@ func (r *running) pullCommit(topic, group string, q int32, from, commit int64) *
 }
 
 // A slave that became the master forgets what was committed to it as a slave, in its file too.
+// A commit that comes while the slave settles with its master is either told or still its own afterwards.
+func TestOwnCommitsWhileTheySettle(t *testing.T) {
+	o := newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", time.Now, 1, quiet)
+	k := ownCommit{offsetKey{"T", "G"}, 0}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	at := atomic.Int64{}
+	stop := make(chan struct{})
+	defer close(stop)
+	wg.Go(func() {
+		for off := int64(1); ; off++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			o.Commit([]byte("T"), []byte("G"), 0, off)
+			o.noteOwn("T", "G", 0, 1)
+			at.Store(off)
+		}
+	})
+	for range 20_000 {
+		told := at.Load()
+		o.settleOwn(map[string]map[int32]int64{k.String(): {0: told}})
+		noted := at.Load() // and what was noted before the next look is own, or told
+		if have, _ := o.Committed("T", "G", 0); noted > told && have > told {
+			if _, own := o.own.copy()[k]; !own {
+				t.Fatalf("%d is committed, the master was told %d, and nothing is own", have, told)
+			}
+		}
+	}
+}
+
+// What was removed at the master is removed at a slave that comes back with it, so that it is not told again for ever and does not
+// come to life with a promotion.
+func TestRemovedAtTheMasterIsSettled(t *testing.T) {
+	b := start(t, testConfig(t.TempDir()))
+	b.createTopic("T", 1)
+	b.offsets.Commit([]byte("T"), []byte("G"), 0, 0)
+	before := b.now().UnixMilli() - 1
+	b.offsets.RemoveQueue("T", "G", 0)
+	told := &remoting.HAOffsets{
+		OffsetTable: map[string]map[int32]int64{"T@G": {0: 0}, "GONE@G": {3: 5}},
+		CommittedAt: map[string]map[int32]int64{"T@G": {0: before}, "GONE@G": {3: before}},
+	}
+	stands := b.mergeBack("slave", told)
+	want := map[string]map[int32]int64{"T@G": {0: removedAtMaster}, "GONE@G": {3: removedAtMaster}}
+	if !maps.EqualFunc(stands, want, maps.Equal) {
+		t.Errorf("the master answers %v, want %v", stands, want)
+	}
+	if at, ok := b.offsets.Committed("T", "G", 0); ok {
+		t.Errorf("the master has %d again", at)
+	}
+}
+
 func TestOwnCommitsEndWithThePromotion(t *testing.T) {
 	o := newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", fixedNow, 1, quiet)
 	o.Commit([]byte("T"), []byte("G"), 0, 1)

@@ -22,6 +22,7 @@ type slave struct {
 	tables   tables
 	every    time.Duration // between two looks at the master's tables
 	failed   bool          // the last look at the master's tables; owned by run
+	untold   bool          // the last time that offsets were brought back to the master failed; owned by run
 	learned  chan struct{} // there is a master that was not known
 	told     chan told     // what the master has told of its tables
 
@@ -124,19 +125,24 @@ func (s *slave) sync(ctx context.Context) {
 		return
 	}
 	err := s.tables.sync(ctx, master)
+	s.tell(ctx, &s.failed, err, "tables of the master are not up to date here", "tables of the master are up to date again")
 	if err == nil {
-		err = s.bringBack(ctx)
+		s.tell(ctx, &s.untold, s.bringBack(ctx), "offsets that were committed to this slave are not at its master yet", "offsets that were committed to this slave are at its master")
 	}
+}
+
+// tell logs the first failure of a row, and its end.
+func (s *slave) tell(ctx context.Context, failed *bool, err error, bad, good string) {
 	if ctx.Err() != nil {
 		return
 	}
-	was := s.failed
-	s.failed = err != nil
+	was := *failed
+	*failed = err != nil
 	switch {
 	case err != nil && !was:
-		s.b.log.Warn("tables of the master are not up to date here", "error", err)
+		s.b.log.Warn(bad, "error", err) //nolint:sloglint // the callers give constants
 	case err == nil && was:
-		s.b.log.Info("tables of the master are up to date again", "master", master)
+		s.b.log.Info(good) //nolint:sloglint // the callers give constants
 	}
 }
 

@@ -114,10 +114,12 @@ func (n *node) offsets() (map[string]any, error) {
 		return nil, err
 	}
 	// Keys of the inner maps are numbers without quotes.
-	if at := bytes.Index(b, []byte(`"offsetTable":{`)); at >= 0 {
-		b = b[at:] // before it are what mqx remembers beside the offsets
+	at := bytes.Index(b, []byte(`"offsetTable":{`))
+	if at < 0 {
+		return nil, fmt.Errorf("no table of offsets in %s", n.file(filepath.Join("config", "consumerOffset.json")))
 	}
-	at := bytes.Index(b, []byte(`"`+topic+`@`+consumers+`":{`))
+	b = b[at:] // before it is what mqx remembers beside the offsets
+	at = bytes.Index(b, []byte(`"`+topic+`@`+consumers+`":{`))
 	if at < 0 {
 		return nil, nil
 	}

@@ -175,7 +175,7 @@ func eachStep(seed uint64, o *options, r *rand.Rand) (out []step) {
 		}
 	}
 	for i := range min(o.steps, len(all)) {
-		w := weights[all[(int(seed)*o.steps+i)%len(all)]]
+		w := weights[all[(seed%uint64(len(all))*uint64(o.steps)+uint64(i))%uint64(len(all))]]
 		out = append(out, newStep(w.kind, w.longest, r))
 	}
 	return out
