@@ -1,14 +1,19 @@
 package startpages
 
 import (
+	"bytes"
 	"os"
 	"syscall"
 )
 
 // Drop gives the pages of the binary's file back that are mapped and cannot have been
 // changed; those that are used again come from the page cache. It does nothing where it
-// cannot.
+// cannot, nor under a debugger, whose breakpoints are changes.
 func Drop() {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil || !bytes.Contains(status, []byte("TracerPid:\t0\n")) {
+		return
+	}
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
 		return
