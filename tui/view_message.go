@@ -33,7 +33,7 @@ func (s *screen) messageLines(m *Message, err error, now time.Time, width int) [
 	out := []string{
 		line("topic", m.Ref.Topic), line("place", fmt.Sprintf("%s:%d:%d", m.Ref.Broker, m.Ref.Queue, m.Ref.Offset)), line("id", m.ID), line("offset id", m.OffsetID),
 		line("tag", orDash(m.Tags)), line("keys", orDash(m.Keys)), line("born", when(m.Born)+"  "+m.BornHost), line("stored", when(m.Stored)+"  "+m.StoreHost),
-		line("size", fmt.Sprintf("%s stored, body %s", size(Known(m.Size)), size(Known(m.BodySize)))), line("retried", fmt.Sprintf("%s", words.Count(m.Reconsumed, "time"))),
+		line("size", fmt.Sprintf("%s stored, body %s", size(Known(m.Size)), size(Known(m.BodySize)))), line("retried", words.Count(m.Reconsumed, "time")),
 	}
 	if m.Others > 0 {
 		out = append(out, s.paint(line("", fmt.Sprintf("%d more records have this id", m.Others)), render.Warn))
