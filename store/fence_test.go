@@ -21,7 +21,6 @@ func TestPutsThatWaitForAFence(t *testing.T) {
 		want   error
 	}{
 		{"fenced", func(s *Store) { s.fenced.Store(&fence) }, fence},
-		{"following", func(s *Store) { s.cfg.Follow = true }, errFollowing},
 		{"closing", func(s *Store) { s.closing.Store(true) }, errClosing},
 	} {
 		t.Run(c.name, func(t *testing.T) {
