@@ -42,6 +42,8 @@ type copier struct {
 	target   *Client
 	tell     func(CopyCounts)
 
+	first sync.Mutex // held while the first message is sent and looked at; before mu
+
 	mu struct {
 		sync.Mutex
 		told    time.Time
@@ -162,6 +164,7 @@ func (c *copier) one(ctx context.Context, it copyItem, behind map[string]bool) (
 	if err != nil {
 		return c.refuse(counts, err)
 	}
+	defer c.alone()()
 	res, err := c.producer.Send(whole, out.m, client.SendOptions{
 		Again: &out.again, Select: func(qs []remoting.MessageQueue) (int, error) { return pickQueue(it.from, qs), nil },
 	})
@@ -200,6 +203,25 @@ func neverSent(err error) bool {
 	_, sent := errors.AsType[*client.SendError](err)
 	_, route := errors.AsType[*client.NoRouteError](err)
 	return !sent && !route
+}
+
+// alone waits until the first message has been looked at, or lets the caller send that one; what it returns ends the waiting
+// of the others. So nothing is stored before the first message, which is what a copy that goes on is told by.
+func (c *copier) alone() (done func()) {
+	checked := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.mu.checked
+	}
+	if checked() {
+		return func() {}
+	}
+	c.first.Lock()
+	if checked() {
+		c.first.Unlock()
+		return func() {}
+	}
+	return c.first.Unlock
 }
 
 // lookAtFirst reads the first message back: a broker puts what is sent to a retry topic among the dead letters when it
