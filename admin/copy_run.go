@@ -111,26 +111,32 @@ func (c *copier) run(ctx context.Context, source copySource) (unreadable int, er
 func (c *copier) lane(ctx context.Context, stop func(), in <-chan copyItem) {
 	behind := map[string]bool{} // lanes that are past what an earlier run has sent
 	for it := range in {
-		if ctx.Err() != nil {
-			continue // it is taken up by the next run
+		done := c.alone()
+		if ctx.Err() == nil { // else it is taken up by the next run
+			c.item(ctx, stop, it, behind)
 		}
-		counts, err := c.one(ctx, it, behind)
-		total := c.progress.note(it.lane, it.pos+1, counts)
-		c.mu.Lock()
-		if err != nil && c.mu.failed == nil {
-			c.mu.failed = err
-		}
-		tell := c.tell != nil && time.Since(c.mu.told) >= tellEvery
-		if tell {
-			c.mu.told = time.Now()
-		}
-		c.mu.Unlock()
-		if tell {
-			c.tell(total)
-		}
-		if err != nil {
-			stop()
-		}
+		done()
+	}
+}
+
+// item takes one message and notes what became of it. After a failure it stops the lanes.
+func (c *copier) item(ctx context.Context, stop func(), it copyItem, behind map[string]bool) {
+	counts, err := c.one(ctx, it, behind)
+	total := c.progress.note(it.lane, it.pos+1, counts)
+	c.mu.Lock()
+	if err != nil && c.mu.failed == nil {
+		c.mu.failed = err
+	}
+	tell := c.tell != nil && time.Since(c.mu.told) >= tellEvery
+	if tell {
+		c.mu.told = time.Now()
+	}
+	c.mu.Unlock()
+	if tell {
+		c.tell(total)
+	}
+	if err != nil {
+		stop()
 	}
 }
 
@@ -164,7 +170,6 @@ func (c *copier) one(ctx context.Context, it copyItem, behind map[string]bool) (
 	if err != nil {
 		return c.refuse(counts, err)
 	}
-	defer c.alone()()
 	res, err := c.producer.Send(whole, out.m, client.SendOptions{
 		Again: &out.again, Select: func(qs []remoting.MessageQueue) (int, error) { return pickQueue(it.from, qs), nil },
 	})
@@ -206,34 +211,37 @@ func neverSent(err error) bool {
 }
 
 // alone waits until the first message has been looked at, or lets the caller send that one; what it returns ends the waiting
-// of the others. So nothing is stored before the first message, which is what a copy that goes on is told by.
+// of the others. So nothing is stored before the first message, which is what a copy that goes on is told by, nor behind one
+// that went astray.
 func (c *copier) alone() (done func()) {
-	checked := func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.mu.checked
-	}
-	if checked() {
+	if c.checked() {
 		return func() {}
 	}
 	c.first.Lock()
-	if checked() {
+	if c.checked() {
 		c.first.Unlock()
 		return func() {}
 	}
 	return c.first.Unlock
 }
 
+func (c *copier) checked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mu.checked
+}
+
 // lookAtFirst reads the first message back: a broker puts what is sent to a retry topic among the dead letters when it
 // counts as given back too often, or the group holds locks of queues.
 func (c *copier) lookAtFirst(ctx context.Context, res client.SendResult, topic string) error {
-	c.mu.Lock()
-	first := !c.mu.checked
-	c.mu.checked = true
-	c.mu.Unlock()
-	if !first {
+	if c.checked() {
 		return nil
 	}
+	defer func() {
+		c.mu.Lock()
+		c.mu.checked = true
+		c.mu.Unlock()
+	}()
 	_, phys, err := message.ParseOffsetID(res.OffsetID)
 	if err != nil {
 		return fmt.Errorf("cannot read back the first message: %w", err)

@@ -39,8 +39,13 @@ func (c *Client) ListDeadLetters(ctx context.Context, t Target, group string) ([
 			return nil, nil, err
 		}
 	}
-	var out []DeadLetters
-	errs := c.each(brokers, func(mu *sync.Mutex, b Broker) error {
+	out, errs := c.deadLettersAt(ctx, brokers, group)
+	return out, errs, nil
+}
+
+// deadLettersAt asks these brokers.
+func (c *Client) deadLettersAt(ctx context.Context, brokers []Broker, group string) (out []DeadLetters, errs []TargetError) {
+	errs = c.each(brokers, func(mu *sync.Mutex, b Broker) error {
 		table, err := c.topicTable(ctx, b.Addr)
 		if err != nil {
 			return err
@@ -66,7 +71,7 @@ func (c *Client) ListDeadLetters(ctx context.Context, t Target, group string) ([
 	sorted.By(out, func(a, b DeadLetters) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Broker.Name, b.Broker.Name), cmp.Compare(a.Broker.Addr, b.Broker.Addr))
 	})
-	return out, errs, nil
+	return out, errs
 }
 
 // deadLetters is what one broker has. The queues are those of the configuration, whatever may be read.
@@ -180,22 +185,18 @@ func (p *CopyPlan) deadRanges(ctx context.Context, c *Client) error {
 	if err != nil {
 		return err
 	}
-	all, errs, err := c.ListDeadLetters(ctx, Target{}, group)
+	// Those that are asked are the ones that are known now: a broker that goes away meanwhile is missing, not forgotten.
+	ask, err := selectPrimaries(known, Target{})
 	if err != nil {
 		return err
 	}
+	ask = slices.DeleteFunc(ask, func(b Broker) bool {
+		return !slices.ContainsFunc(wanted, func(w Broker) bool { return w.Name == b.Name && w.Cluster == b.Cluster })
+	})
+	all, errs := c.deadLettersAt(ctx, ask, group)
+	p.missing = append(p.missing, errs...)
 	p.Spec.Ranges = []CopyRange{}
-	at := func(addr string) func(Broker) bool { return func(b Broker) bool { return b.Addr == addr } }
-	for _, e := range errs {
-		// Only who is known to be another broker than those asked for is of no matter: one that has gone meanwhile may have letters.
-		if len(p.opts.Read.Brokers) == 0 || slices.ContainsFunc(wanted, at(e.Addr)) || !slices.ContainsFunc(known, at(e.Addr)) {
-			p.missing = append(p.missing, e)
-		}
-	}
 	for _, d := range all {
-		if !slices.ContainsFunc(wanted, func(b Broker) bool { return b.Name == d.Broker.Name && b.Cluster == d.Broker.Cluster }) {
-			continue
-		}
 		p.brokers[d.Broker.Name] = d.Broker
 		p.Spec.Ranges = append(p.Spec.Ranges, d.queues...)
 	}
