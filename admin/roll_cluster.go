@@ -266,9 +266,10 @@ func (c *Client) rollReplicas(ctx context.Context, b *roll.Broker) (connected, i
 		if err != nil {
 			return -1, -1
 		}
-		for _, r := range ha.ConnectionInfo {
+		for i := range ha.ConnectionInfo {
+			r := &ha.ConnectionInfo[i]
 			connected++
-			if r.InSync && r.Diff <= maxRollDiff {
+			if gap, known := r.Behind(); r.InSync && known && gap <= maxRollDiff {
 				inSync++
 			}
 		}

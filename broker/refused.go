@@ -22,7 +22,6 @@ var refusedReasons = map[int32]string{
 	remoting.ReqCheckRocksDBCQWriteProgress: noRocksDB,
 	remoting.ReqExportRocksDBConfigToJSON:   noRocksDB,
 	remoting.ReqResetMasterFlushOffset:      noReplicas,
-	remoting.ReqGetBrokerEpochCache:         "controller mode is not served",
 	remoting.ReqNotifyBrokerRoleChanged:     "controller mode is not served",
 	remoting.ReqUpdateColdDataFlowCtrConfig: noColdData,
 	remoting.ReqRemoveColdDataFlowCtrConfig: noColdData,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"time"
 
@@ -125,6 +126,28 @@ func (b *Broker) haState() (*remoting.HAState, error) {
 		}
 	}
 	return s, nil
+}
+
+// handleEpochs serves GET_BROKER_EPOCH_CACHE: where in this log the epochs begin that promotions have given, none before the first.
+func (b *Broker) handleEpochs(r *server.Request) {
+	cfg := b.cfg()
+	cache := &remoting.EpochEntryCache{
+		ClusterName: cfg.BrokerClusterName, BrokerName: cfg.BrokerName, BrokerID: cfg.BrokerID, EpochList: []remoting.EpochEntry{}, MaxOffset: b.store.LogEnd(),
+	}
+	for _, e := range b.role.Get().Epochs {
+		if e.Start < 0 || e.Start > cache.MaxOffset {
+			continue // it is not known yet, or nothing of it has come
+		}
+		if n := len(cache.EpochList); n > 0 {
+			cache.EpochList[n-1].EndOffset = e.Start
+		}
+		cache.EpochList = append(cache.EpochList, remoting.EpochEntry{
+			Epoch: int32(min(e.Epoch, math.MaxInt32)), StartOffset: e.Start, EndOffset: math.MaxInt64, // as Apache's: the last one is open
+		})
+	}
+	p := newReply(remoting.RespSuccess, "")
+	b.body(p, cache)
+	p.to(r)
 }
 
 func haEpochs(list []ha.RoleEpoch) (out []remoting.HAEpoch) {

@@ -109,6 +109,7 @@ var services = []service{
 	{code: remoting.ReqNotifyMinBrokerIDChange, stage: adminStage, handle: (*Broker).handleMinIDChange},
 	{code: remoting.ReqExchangeBrokerHAInfo, stage: adminStage, handle: (*Broker).handleExchangeHA},
 	{code: remoting.ReqGetBrokerHAStatus, stage: adminStage, handle: (*Broker).handleHAStatus},
+	{code: remoting.ReqGetBrokerEpochCache, stage: adminStage, handle: (*Broker).handleEpochs, note: "the promotions by mqx admin ha promote"},
 	{code: remoting.ReqGetBrokerConfig, stage: adminStage, handle: (*Broker).handleGetConfig},
 	{code: remoting.ReqUpdateBrokerConfig, stage: adminStage, handle: (*Broker).handleUpdateConfig, note: "keys without effect and unknown keys are refused"},
 	{code: remoting.ReqGetConsumerRunningInfo, stage: adminStage, handle: (*Broker).handleRunningInfo},

@@ -28,7 +28,7 @@ var haStatusSchema = render.Schema{Kind: "HAStatusList", Name: "broker", Fields:
 	{Name: "inSync", Kind: render.Int, Doc: "of them in sync; unknown of a slave"},
 	{Name: "peer", Whole: true, Doc: "the slave of this line; of a slave, its master; unknown where there is none"},
 	{Name: "ackOffset", Kind: render.Int, Doc: "byte up to which the slave has the log; of a slave, what its master has written to disk"},
-	{Name: "behind", Kind: render.Size, Tone: render.WarnAbove(0), Doc: "bytes that the slave is behind"},
+	{Name: "behind", Kind: render.Size, Tone: render.WarnAbove(0), Doc: "bytes that the slave is behind; unknown until it has reported"},
 	{Name: "bytesPerSecond", Title: "BYTES/S", Kind: render.Size, Doc: "bytes that go to the slave a second"},
 	{Name: "ok", Kind: render.Bool, Tone: enabled, Doc: "the slave is in sync"},
 	{Name: "epoch", Kind: render.Int, Doc: "newest promotion in the group that the broker knows, 0 before the first; unknown of Apache's"},
@@ -64,6 +64,7 @@ func newHAStatusCmd(a *app) *cobra.Command {
 				ans := answer{errs: errs}
 				for i := range found {
 					ans.rows = append(ans.rows, haRows(&found[i])...)
+					a.warnOfHA(&found[i])
 				}
 				return ans, err
 			})
@@ -72,6 +73,20 @@ func newHAStatusCmd(a *app) *cobra.Command {
 	o.addTo(c)
 	o.addBrokers(a, c)
 	return c
+}
+
+// warnOfHA says of a broker that waits for somebody what is to be done.
+func (a *app) warnOfHA(s *admin.HAStatus) {
+	m := s.Info.Mqx
+	switch {
+	case m == nil:
+	case m.Fenced != "":
+		a.warn("%s is fenced: %s", s.Addr, m.Fenced)
+	case m.Phase == "refused":
+		a.warn("slave %s is refused: %s", s.Addr, m.Error)
+	case m.Phase == "parted", m.Phase == "ahead", m.Phase == "behind":
+		a.warn("slave %s has stopped as %s: %s; mqx admin ha resync %s mends it", s.Addr, m.Phase, m.Error, s.Addr)
+	}
 }
 
 func haRows(s *admin.HAStatus) (rows [][]any) {
@@ -97,8 +112,16 @@ func haRows(s *admin.HAStatus) (rows [][]any) {
 		return rows
 	}
 	head := []any{"master", s.Info.MasterCommitLogMaxOffset, len(s.Info.ConnectionInfo), s.Info.InSyncSlaveNums}
-	for _, r := range s.Info.ConnectionInfo {
-		line(append(append([]any{}, head...), r.Addr, r.SlaveAckOffset, r.Diff, r.TransferredByteInSecond, r.InSync, r.TransferFromWhere, nil, nil)...)
+	for i := range s.Info.ConnectionInfo {
+		r := &s.Info.ConnectionInfo[i]
+		var ack, behind, inSync, next any
+		if n, known := r.Behind(); known {
+			ack, behind, inSync = r.SlaveAckOffset, n, r.InSync
+		}
+		if r.TransferFromWhere >= 0 {
+			next = r.TransferFromWhere
+		}
+		line(append(append([]any{}, head...), r.Addr, ack, behind, r.TransferredByteInSecond, inSync, next, nil, nil)...)
 	}
 	if len(s.Info.ConnectionInfo) == 0 {
 		line(append(append([]any{}, head...), nil, nil, nil, nil, nil, nil, nil, nil)...)

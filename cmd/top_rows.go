@@ -123,19 +123,24 @@ var topBrokerSchema = render.Schema{Kind: "TopBrokerList", Name: "broker", Field
 	{Name: "lockHeldMs", Title: "LOCK", Kind: render.Int, Wide: true, Doc: "for how long an append has held the log, in ms"},
 	{Name: "flushBehind", Wide: true, Doc: "bytes that are not flushed yet, as the broker writes it"},
 	{Name: "replicas", Kind: render.Int, Wide: true, Doc: "replicas that are connected; unknown at a replica"},
-	{Name: "haGapBytes", Title: "HA GAP", Kind: render.Size, Wide: true, Doc: "what the replica that is furthest behind has not got"},
+	{Name: "haGapBytes", Title: "HA GAP", Kind: render.Size, Wide: true, Doc: "what the replica that is furthest behind has not got; unknown without a replica, and where one has not reported yet"},
 	{Name: "connections", Title: "CONNS", Kind: render.Int, Wide: true, Doc: "clients that are connected"},
 	{Name: "version", Wide: true, Doc: "version"},
 	{Name: "haLevel", Wide: true, Doc: "level of replication; unknown of a replica and of Apache's"},
-	{Name: "haDegraded", Kind: render.Bool, Wide: true, Doc: "it acknowledges with fewer copies than its level says"},
+	{Name: "haDegraded", Kind: render.Bool, Wide: true, Doc: "it acknowledges with fewer copies than its level says; unknown where its level is"},
+	{Name: "haState", Wide: true, Doc: "of a replica: following, or what mqx admin ha status says instead; fenced of a master whose place another has taken; unknown of other masters and of Apache's"},
 }}
 
 func topBrokerRows(w *render.Writer, r *tui.Rated) error {
 	for i := range r.Brokers {
 		b := &r.Brokers[i]
+		var degraded any
+		if b.HALevel != "" {
+			degraded = b.HADegraded
+		}
 		if err := w.Row(b.At, b.Cluster, b.Name, b.ID, b.Addr, b.Err == "", fraction(r.BrokerIn[b.Key()]), fraction(r.BrokerOut[b.Key()]), fraction(b.Disk),
 			whole(b.SendWaiting), whole(b.PutMax), fraction(b.PutP99), whole(b.LockHeld), orUnknown(b.FlushBehind), whole(b.Replicas), whole(b.HAGap),
-			whole(b.Conns), orUnknown(b.Version), orUnknown(b.HALevel), b.HADegraded); err != nil {
+			whole(b.Conns), orUnknown(b.Version), orUnknown(b.HALevel), degraded, orUnknown(b.HAState)); err != nil {
 			return err
 		}
 	}

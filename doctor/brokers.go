@@ -211,9 +211,11 @@ func judgeHA(j *judgement) {
 		if registered > len(b.HA.ConnectionInfo) {
 			j.findAs(Critical, nameOf(b), "%s registered and %d are connected to it", words.Count(registered, "replica is", "replicas are"), len(b.HA.ConnectionInfo))
 		}
-		for _, r := range b.HA.ConnectionInfo {
+		for i := range b.HA.ConnectionInfo {
+			r := &b.HA.ConnectionInfo[i]
+			_, known := r.Behind()
 			switch rate := j.gapRate(b, r.Addr, r.Diff); {
-			case r.Diff < 0:
+			case !known:
 				j.unknown("the position of %s at %s is not known", r.Addr, nameOf(b)) // unset, which is no gap
 			case r.Diff > j.Limits.HAGap:
 				j.find(nameOf(b), "%s is %s behind%s", r.Addr, size(r.Diff), rate)
@@ -255,9 +257,10 @@ func (j *judgement) gapRate(b *admin.BrokerSurvey, addr string, now int64) strin
 	if o == nil || o.HA == nil {
 		return ""
 	}
-	for _, r := range o.HA.ConnectionInfo {
-		if r.Addr == addr {
-			per := float64(now-r.Diff) / j.Cluster.over().Seconds()
+	for i := range o.HA.ConnectionInfo {
+		r := &o.HA.ConnectionInfo[i]
+		if was, known := r.Behind(); known && r.Addr == addr {
+			per := float64(now-was) / j.Cluster.over().Seconds()
 			return fmt.Sprintf(", %+.1f KiB/s over %s", per/1024, seconds(j.Cluster.over()))
 		}
 	}

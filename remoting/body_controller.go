@@ -20,6 +20,15 @@ type HAConnectionRuntimeInfo struct {
 	TransferredByteInSecond int64  `json:"transferredByteInSecond"`
 }
 
+// Behind is what the replica lacks of its master's log, in bytes. It is not known of one that has not reported yet, which
+// masters of Apache list with the position -1.
+func (r *HAConnectionRuntimeInfo) Behind() (n int64, known bool) {
+	if r.SlaveAckOffset < 0 || r.Diff < 0 {
+		return 0, false
+	}
+	return r.Diff, true
+}
+
 // HAClientRuntimeInfo is a replica's view of its master. Times are ms.
 type HAClientRuntimeInfo struct {
 	LastReadTimestamp       int64  `json:"lastReadTimestamp"`

@@ -7,6 +7,7 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/sorted"
+	"mqx/remoting"
 )
 
 // detail is what costs requests by the group: its members, and how old and how safe its
@@ -189,16 +190,31 @@ func (l *Live) readReplication(ctx context.Context, s *Snapshot) {
 		st := &list[i]
 		for j := range s.Brokers {
 			b := &s.Brokers[j]
-			if b.Addr != st.Addr || b.Err != "" || !st.Info.Master {
-				continue
-			}
-			b.Replicas, b.HAGap, b.HADegraded, b.HALevel = Known(len(st.Info.ConnectionInfo)), Num{}, false, ""
-			if m := st.Info.Mqx; m != nil && m.Master != nil {
-				b.HADegraded, b.HALevel = m.Master.Degraded, m.Master.Level
-			}
-			for _, c := range st.Info.ConnectionInfo {
-				b.HAGap = Num{max(b.HAGap.V, float64(c.Diff)), true}
+			if b.Addr == st.Addr && b.Err == "" {
+				b.replicates(&st.Info)
 			}
 		}
+	}
+}
+
+// replicates takes what a broker says about its part in its group.
+func (b *Broker) replicates(info *remoting.HARuntimeInfo) {
+	b.Replicas, b.HAGap, b.HADegraded, b.HALevel, b.HAState = Num{}, Num{}, false, "", ""
+	if m := info.Mqx; m != nil {
+		if b.HAState = m.Phase; m.Fenced != "" {
+			b.HAState = "fenced"
+		}
+		if m.Master != nil {
+			b.HADegraded, b.HALevel = m.Master.Degraded, m.Master.Level
+		}
+	}
+	if !info.Master {
+		return
+	}
+	b.Replicas = Known(len(info.ConnectionInfo))
+	b.HAGap.OK = len(info.ConnectionInfo) > 0
+	for i := range info.ConnectionInfo {
+		n, known := info.ConnectionInfo[i].Behind()
+		b.HAGap = Num{max(b.HAGap.V, float64(n)), b.HAGap.OK && known} // the one that is not known may be the furthest
 	}
 }

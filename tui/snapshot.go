@@ -83,8 +83,9 @@ type Broker struct {
 	HAGap        Num  // bytes that the replica that is furthest behind has not got
 	HADegraded   bool // it acknowledges with fewer copies than its level says
 	HALevel      string
-	Replicas     Num // that are connected
-	Conns        Num // clients, by address
+	HAState      string // of a replica: what it is doing; "fenced" of a master that is none any more; empty where it is not known
+	Replicas     Num    // that are connected
+	Conns        Num    // clients, by address
 	Started      time.Time
 }
 

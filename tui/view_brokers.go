@@ -48,9 +48,16 @@ func roleText(b *Broker) string {
 	return "slave " + itoa(b.ID)
 }
 
-// gapCell is gapText, marked where fewer copies do than the broker's level says.
+// gapCell is gapText, marked where fewer copies do than the broker's level says, and where a replica does not follow.
 func gapCell(b *Broker) cell {
 	c := number(b.HAGap, gapText(b))
+	switch b.HAState {
+	case "", "following":
+	case "connecting", "no-master":
+		c = toned(c, render.Warn)
+	default:
+		c = toned(c, render.Bad)
+	}
 	if b.HADegraded {
 		c.text += " degraded"
 		c = toned(c, render.Bad)
@@ -58,9 +65,11 @@ func gapCell(b *Broker) cell {
 	return c
 }
 
-// gapText is how far the furthest replica is behind.
+// gapText is how far the furthest replica is behind; of a replica that does not follow, what it is doing.
 func gapText(b *Broker) string {
 	switch {
+	case b.HAState != "" && b.HAState != "following":
+		return b.HAState
 	case b.ID != 0 || !b.Replicas.OK:
 		return unknown
 	case b.Replicas.V == 0:
