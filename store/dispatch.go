@@ -59,7 +59,12 @@ func newDispatcher(s *Store) *dispatcher {
 func (d *dispatcher) run(ctx context.Context) {
 	d.running.Store(true)
 	defer d.running.Store(false)
-	for {
+	d.s.givingWay(ctx, d.runAs)
+}
+
+// runAs is run until ctx ends or the store gives way or does not any longer.
+func (d *dispatcher) runAs(ctx context.Context, aside bool) {
+	for ctx.Err() == nil && d.s.givesWay.Load() == aside {
 		more, err := d.step(ctx)
 		if err != nil {
 			d.s.stats.dispatchRetries.Add(1)

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"mqx/internal/vfs"
 	"mqx/store/commitlog"
 )
 
@@ -40,6 +42,25 @@ func (s *Store) ReadLog(b []byte, off int64) error { return s.log.ReadAt(b, off)
 
 // WatchLog makes every append signal ch, which has room for one signal, until stop is called.
 func (s *Store) WatchLog(ch chan struct{}) (stop func()) { return s.log.Watch(ch) }
+
+// GiveWay says whether what makes queues and index of the log leaves the processor to everybody else who wants it.
+func (s *Store) GiveWay(on bool) {
+	if s.givesWay.Swap(on) != on {
+		signal(s.dispatcher.kick)
+		s.indexer.wake()
+	}
+}
+
+// givingWay calls run with whether it is to give way, on a thread that does, until ctx ends.
+func (s *Store) givingWay(ctx context.Context, run func(ctx context.Context, aside bool)) {
+	for ctx.Err() == nil {
+		if s.givesWay.Load() {
+			vfs.Aside(func() { run(ctx, true) })
+		} else {
+			run(ctx, false)
+		}
+	}
+}
 
 // LogFileSize is the size of a file of the log in bytes.
 func (s *Store) LogFileSize() int64 { return s.log.FileSize() }

@@ -69,11 +69,15 @@ func signal(ch chan struct{}) {
 
 // run follows the log until ctx ends.
 func (x *indexer) run(ctx context.Context) {
-	if !x.enabled {
-		return
+	if x.enabled {
+		x.s.givingWay(ctx, x.runAs)
 	}
+}
+
+// runAs is run until ctx ends or the store gives way or does not any longer.
+func (x *indexer) runAs(ctx context.Context, aside bool) {
 	timer := time.NewTimer(0)
-	for {
+	for x.s.givesWay.Load() == aside {
 		more, err := x.step(ctx)
 		switch {
 		case err != nil:

@@ -67,6 +67,7 @@ type Store struct {
 	queuesFailed atomic.Bool  // a sync of the queues failed: no checkpoint any more
 	closing      atomic.Bool  // changes under start
 	fenced       atomic.Pointer[error]
+	givesWay     atomic.Bool // GiveWay
 	stats        counters
 
 	found struct {

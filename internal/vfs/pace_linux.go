@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"os"
+	"runtime"
 	"strconv"
 	"unsafe"
 
@@ -30,9 +31,27 @@ func StepBack() {
 			if err != nil || done[tid] {
 				continue
 			}
-			_ = unix.SchedSetAttr(tid, &unix.SchedAttr{Size: uint32(unsafe.Sizeof(unix.SchedAttr{})), Policy: schedIdle}, 0)
+			_ = stepBack(tid)
 			_, _, _ = unix.Syscall(unix.SYS_IOPRIO_SET, ioprioWhoThread, uintptr(tid), ioprioIdle)
 			done[tid], more = true, true
 		}
 	}
+}
+
+// stepBack makes a thread, 0 is the calling one, run when nobody else wants the processor.
+func stepBack(tid int) error {
+	return unix.SchedSetAttr(tid, &unix.SchedAttr{Size: uint32(unsafe.Sizeof(unix.SchedAttr{})), Policy: schedIdle}, 0)
+}
+
+// Aside calls f on a thread of its own, which the system runs when nobody else wants the processor, and returns when f has.
+// Where the system refuses, f runs as everything else does. Whoever waits for a lock that f holds waits as long.
+func Aside(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // for good: a thread may not take that back, and this one ends with the goroutine
+		_ = stepBack(0)
+		f()
+	}()
+	<-done
 }

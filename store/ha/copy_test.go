@@ -238,3 +238,56 @@ func TestParted(t *testing.T) {
 		t.Error("two copies without two slaves")
 	}
 }
+
+// giving notes when a slave was told to give way.
+type giving struct {
+	*store.Store
+	told chan bool
+}
+
+func (g giving) GiveWay(on bool) {
+	g.Store.GiveWay(on)
+	g.told <- on
+}
+
+// A slave that is far behind gives way to everybody else, and does not any longer when it has caught up; queues and index follow
+// in both cases.
+func TestFarBehindGivesWay(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.CommitLogFileBytes = 16 << 20
+	src, stopSrc := running(t, cfg)
+	defer stopSrc()
+	for range 300 {
+		put(t, src, "T", 0, make([]byte, 30_000))
+	}
+	m := ha.NewMaster(ha.MasterConfig{Log: src, Logger: slog.New(slog.DiscardHandler), BatchBytes: 256 << 10})
+	addr, stopMaster := serve(t, m)
+	defer stopMaster()
+	cfg = config(t.TempDir())
+	cfg.CommitLogFileBytes, cfg.Follow = 16<<20, true
+	dst, stopDst := running(t, cfg)
+	defer stopDst()
+	g := giving{dst, make(chan bool, 100)}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	f := follower(dst, addr, func(c *ha.FollowerConfig) { c.Log = g })
+	wg.Go(func() { f.Run(ctx) })
+	defer wg.Wait()
+	defer cancel()
+	caughtUp := func() bool { return dst.LogEnd() == src.LogEnd() && dst.Dispatched() == src.LogEnd() }
+	eventually(t, "the slave does not catch up", caughtUp)
+	if !<-g.told {
+		t.Fatal("it does not give way")
+	}
+	eventually(t, "it goes on giving way", func() bool {
+		put(t, src, "T", 0, []byte("small"))
+		select {
+		case on := <-g.told:
+			return !on
+		default:
+			return false
+		}
+	})
+	eventually(t, "the slave does not follow", caughtUp)
+	eventually(t, "the queues differ", func() bool { return slices.Equal(queues(src), queues(dst)) })
+}

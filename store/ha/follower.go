@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"mqx/internal/clock"
+	"mqx/internal/vfs"
 )
 
 // Copy is the log of a slave.
@@ -25,6 +26,8 @@ type Copy interface {
 	LastRecord() (int64, error)
 	// AppendRaw appends at the end; a log without a file takes any position at which one begins.
 	AppendRaw(at int64, b []byte) error
+	// GiveWay says whether what is made of the log leaves the processor to everybody else.
+	GiveWay(on bool)
 	Flush() error
 }
 
@@ -243,6 +246,7 @@ type link struct {
 	wmu    sync.Mutex
 	last   int64 // the last report; needs wmu
 	buf    []byte
+	far    aside
 }
 
 // follow copies from one connection until it ends.
@@ -388,46 +392,67 @@ func (l *link) acked() int64 {
 	return l.f.cfg.Log.LogEnd()
 }
 
-// receive takes frames until the connection ends.
+// receive takes frames until the connection ends: on a thread that gives way to everybody else while the slave is far behind, so
+// that producers on the same machine do not notice.
 func (l *link) receive(addr string) error {
 	r := bufio.NewReaderSize(l.c, 256<<10)
-	var head [headLen]byte
 	for {
-		if err := l.c.SetReadDeadline(time.Now().Add(l.f.cfg.Silence)); err != nil {
+		if err := l.next(addr, r); err != nil {
 			return err
 		}
-		if _, err := io.ReadFull(r, head[:]); err != nil {
-			return l.turned(err)
+		if !l.far.now() {
+			continue
 		}
-		l.heard = true
-		off, n, err := parseHead(head[:])
+		var err error
+		l.f.cfg.Log.GiveWay(true)
+		vfs.Aside(func() {
+			for err == nil && l.far.now() {
+				err = l.next(addr, r)
+			}
+		})
+		l.f.cfg.Log.GiveWay(false)
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			if err := l.empty(off); err != nil {
-				return err
-			}
-			l.f.heard(addr, 0)
-			continue
-		}
-		l.f.heard(addr, n)
-		l.moved = true
-		if err := l.take(r, off, n); err != nil {
+	}
+}
+
+// next takes a frame.
+func (l *link) next(addr string, r *bufio.Reader) error {
+	if err := l.c.SetReadDeadline(time.Now().Add(l.f.cfg.Silence)); err != nil {
+		return err
+	}
+	var head [headLen]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return l.turned(err)
+	}
+	l.heard = true
+	off, n, err := parseHead(head[:])
+	if err != nil {
+		return err
+	}
+	l.far.took(n, time.Now())
+	if n == 0 {
+		if err := l.empty(off); err != nil {
 			return err
 		}
-		if r.Buffered() >= headLen {
-			continue // one report for all of them
-		}
-		if l.flush {
-			if err := l.f.cfg.Log.Flush(); err != nil {
-				return err
-			}
-		}
-		if err := l.report(l.acked); err != nil {
+		l.f.heard(addr, 0)
+		return nil
+	}
+	l.f.heard(addr, n)
+	l.moved = true
+	if err := l.take(r, off, n); err != nil {
+		return err
+	}
+	if r.Buffered() >= headLen {
+		return nil // one report for all of them
+	}
+	if l.flush {
+		if err := l.f.cfg.Log.Flush(); err != nil {
 			return err
 		}
 	}
+	return l.report(l.acked)
 }
 
 // take appends the n bytes of a frame.

@@ -14,6 +14,10 @@ const (
 	yieldCredit = 2 * time.Millisecond
 	// yieldLook is the time between two looks at whether producers send.
 	yieldLook = 50 * time.Millisecond
+	// asideFrames smaller frames in a row end that a slave gives way, and asideRate bytes a second are the least that it has to
+	// get on with meanwhile.
+	asideFrames = 16
+	asideRate   = 50_000_000
 )
 
 // pace is when the next bytes of a sender are due.
@@ -57,4 +61,33 @@ func (y *yield) sent(n int, end int64, now time.Time) time.Duration {
 		return 0
 	}
 	return y.pace.sent(n, y.rate, now)
+}
+
+// aside is whether a slave gives way to everybody else: while its master sends it frames of farBatch, which says that it is far
+// behind, but not when it gets next to nothing done on a machine that is busy all the time: then it goes on as everything does until
+// it has caught up.
+type aside struct {
+	frames int // so many small ones more end it
+	began  time.Time
+	bytes  int64 // since then
+	enough bool
+}
+
+func (a *aside) now() bool { return a.frames > 0 && !a.enough }
+
+// took takes in a frame of n bytes.
+func (a *aside) took(n int, now time.Time) {
+	switch {
+	case n >= farBatch && a.frames == 0:
+		*a = aside{frames: asideFrames, began: now}
+	case n >= farBatch:
+		a.frames = asideFrames
+	case a.frames > 0:
+		a.frames--
+	}
+	a.bytes += int64(n)
+	if d := now.Sub(a.began); d >= time.Second {
+		a.enough = a.enough || a.frames > 0 && a.bytes < int64(d.Seconds()*asideRate)
+		a.began, a.bytes = now, 0
+	}
 }

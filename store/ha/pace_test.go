@@ -62,3 +62,34 @@ func TestYield(t *testing.T) {
 		}
 	}
 }
+
+// A slave gives way from the first frame that says that it is far behind until small ones come, and not where nothing is left
+// for it on a machine that is always busy.
+func TestAsideFrames(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	var a aside
+	step := func(n int, after time.Duration) bool {
+		now = now.Add(after)
+		a.took(n, now)
+		return a.now()
+	}
+	if step(farBatch-1, time.Hour) || step(0, time.Hour) {
+		t.Fatal("it gives way without being far behind")
+	}
+	for i := range 3000 { // 262 MB/s, with the short frames at the ends of files
+		if !step(farBatch, time.Millisecond) || i%100 == 0 && !step(1, 0) {
+			t.Fatalf("it does not give way at frame %d", i)
+		}
+	}
+	for i := range asideFrames {
+		if got := step(100, time.Millisecond); got != (i < asideFrames-1) {
+			t.Fatalf("after %d small frames it gives way: %v", i+1, got)
+		}
+	}
+	for i := range 1000 {
+		step(farBatch, 10*time.Millisecond) // 26 MB/s
+		if got := a.now(); got != (i < 100) {
+			t.Fatalf("at 26 MB/s for %d ms it gives way: %v", i*10, got)
+		}
+	}
+}
