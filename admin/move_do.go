@@ -114,7 +114,7 @@ func attributeChanges(now, to *move.Topic) map[string]string {
 	return out
 }
 
-// endsAt refuses a command where a queue does not end where the plan says.
+// endsAt refuses a command where a queue does not end where the plan says, or where nobody knows where it ends.
 func (c *Client) endsAt(ctx context.Context, b Broker, cmd *move.Command) error {
 	if cmd.Max == nil {
 		return nil
@@ -122,6 +122,9 @@ func (c *Client) endsAt(ctx context.Context, b Broker, cmd *move.Command) error 
 	ranges, err := c.rangesOn(ctx, b, cmd.Topic)
 	if err != nil {
 		return err
+	}
+	if ranges == nil {
+		ranges = map[int32]move.Range{}
 	}
 	if cmd.Was != nil && max(cmd.Was.Read, cmd.Was.Write) == 0 {
 		shut, err := c.shutQueues(ctx, b, cmd.Topic, int32(len(cmd.Max)))
@@ -133,11 +136,14 @@ func (c *Client) endsAt(ctx context.Context, b Broker, cmd *move.Command) error 
 		}
 	}
 	for q, end := range cmd.Max {
-		r, ok := ranges[int32(q)]
 		if cmd.To != nil && int32(q) < cmd.To.Read {
 			continue // it is written on
 		}
-		if ok && r.Max != end {
+		r, ok := ranges[int32(q)]
+		if !ok {
+			return fmt.Errorf("the broker does not tell where queue %d of topic %s ends: it should be at %d", q, cmd.Topic, end)
+		}
+		if r.Max != end {
 			return &move.ChangedError{Command: *cmd, Found: fmt.Sprintf("queue %d ends at %d and not at %d", q, r.Max, end)}
 		}
 	}

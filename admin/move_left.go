@@ -116,7 +116,9 @@ func (c *Client) rangesOn(ctx context.Context, b Broker, topic string) (map[int3
 	}
 	out := map[int32]move.Range{}
 	for q, o := range stats.OffsetTable {
-		out[q.QueueID] = move.Range{Min: o.MinOffset, Max: o.MaxOffset}
+		if out[q.QueueID], err = moveRange(q.QueueID, o.MinOffset, o.MaxOffset); err != nil {
+			return nil, fmt.Errorf("topic %s: %w", topic, err)
+		}
 	}
 	return out, nil
 }

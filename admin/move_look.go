@@ -269,10 +269,13 @@ func (l *looker) topic(ctx context.Context, b Broker, topic string, v *move.Brok
 	tv.Queues = make([]move.Range, max(tc.ReadQueueNums, tc.WriteQueueNums))
 	found := 0
 	for q, o := range stats.OffsetTable {
-		if q.Topic == topic && int(q.QueueID) < len(tv.Queues) {
-			tv.Queues[q.QueueID] = move.Range{Min: o.MinOffset, Max: o.MaxOffset}
-			found++
+		if q.Topic != topic || int(q.QueueID) >= len(tv.Queues) {
+			continue
 		}
+		if tv.Queues[q.QueueID], err = moveRange(q.QueueID, o.MinOffset, o.MaxOffset); err != nil {
+			return err
+		}
+		found++
 	}
 	if found < len(tv.Queues) {
 		return fmt.Errorf("the broker told of %d queues, the topic has %d", found, len(tv.Queues))
@@ -306,15 +309,28 @@ func (c *Client) shutQueues(ctx context.Context, b Broker, topic string, n int32
 	for q := range n {
 		h := &remoting.QueryConsumeQueueHeader{Topic: topic, QueueID: q}
 		var err error
-		if out[q].Min, err = c.queuePosition(ctx, b.Addr, h, client.Position{Kind: client.AtStart}); err != nil {
-			return nil, err
-		}
 		if out[q].Max, err = c.queuePosition(ctx, b.Addr, h, client.Position{Kind: client.AtEnd}); err != nil {
 			return nil, err
 		}
-		out[q].Min, out[q].Max = max(0, out[q].Min), max(0, out[q].Max)
+		if out[q].Max == 0 {
+			continue // nothing was ever in it, and some brokers do not know where such a queue starts
+		}
+		if out[q].Min, err = c.queuePosition(ctx, b.Addr, h, client.Position{Kind: client.AtStart}); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
+}
+
+// moveRange is what a broker told of a queue. An end that it does not know is none: no step rests on it.
+func moveRange(queue int32, start, end int64) (move.Range, error) {
+	switch {
+	case end < 0:
+		return move.Range{}, fmt.Errorf("the broker does not know where queue %d ends", queue)
+	case end > 0 && start < 0:
+		return move.Range{}, fmt.Errorf("the broker does not know the start of queue %d", queue)
+	}
+	return move.Range{Min: max(0, start), Max: end}, nil
 }
 
 // nameServer looks at what one name server says.

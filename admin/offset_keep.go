@@ -81,7 +81,7 @@ func (c *Client) countReached(ctx context.Context, addr, topic string, want int6
 
 // countOf is how many messages ever came into a topic at a broker; 0 for no topic.
 func (c *Client) countOf(ctx context.Context, addr, topic string) (int64, error) {
-	ranges, err := c.ranges(ctx, addr, topic)
+	ranges, err := c.knownRanges(ctx, addr, topic)
 	var n int64
 	for _, r := range ranges {
 		n += r.max.Value

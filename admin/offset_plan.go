@@ -343,7 +343,7 @@ func (c *Client) offsetTargets(ctx context.Context, to *OffsetTo, sources []*off
 		var mu sync.Mutex
 		ranges, found := map[string]map[int32]queueRange{}, map[QueueID]int64{}
 		err := several(perBroker, slices.Concat(topics, retries), func(t string) error {
-			r, err := c.ranges(ctx, b.Addr, t)
+			r, err := c.knownRanges(ctx, b.Addr, t)
 			mu.Lock()
 			defer mu.Unlock()
 			ranges[t] = r
@@ -389,6 +389,9 @@ func (c *Client) locate(ctx context.Context, b Broker, to *OffsetTo, q QueueID, 
 			return remoting.Opt[int64]{}, err
 		}
 		at, ok, err := resp.Fields.Int64("offset")
+		if ok && at < 0 {
+			return remoting.Opt[int64]{}, fmt.Errorf("the broker does not know where queue %d of topic %q is at that time", q.QueueID, q.Topic)
+		}
 		return remoting.Opt[int64]{Value: at, OK: ok}, err
 	case ToGroup:
 		return offsets.at(q.Topic, to.Group, q.QueueID), nil

@@ -98,9 +98,30 @@ func (c *Client) ranges(ctx context.Context, addr, topic string) (map[int32]queu
 	}
 	out := map[int32]queueRange{}
 	for q, o := range stats.OffsetTable {
-		out[q.QueueID] = queueRange{min: remoting.Some(max(0, o.MinOffset)), max: remoting.Some(max(0, o.MaxOffset)), stored: o.LastUpdateTimestamp}
+		r := queueRange{
+			min: remoting.Opt[int64]{Value: o.MinOffset, OK: o.MinOffset >= 0}, max: remoting.Opt[int64]{Value: o.MaxOffset, OK: o.MaxOffset >= 0},
+			stored: o.LastUpdateTimestamp,
+		}
+		if o.MaxOffset == 0 {
+			r.min = remoting.Some[int64](0) // nothing was ever in it, and some brokers do not know where such a queue starts
+		}
+		out[q.QueueID] = r
 	}
 	return out, nil
+}
+
+// knownRanges is ranges for who cannot do without: one that the broker does not know is an error.
+func (c *Client) knownRanges(ctx context.Context, addr, topic string) (map[int32]queueRange, error) {
+	out, err := c.ranges(ctx, addr, topic)
+	for _, q := range slices.Sorted(maps.Keys(out)) {
+		switch r := out[q]; {
+		case !r.max.OK:
+			return nil, fmt.Errorf("the broker does not know where queue %d of topic %q ends", q, topic)
+		case !r.min.OK:
+			return nil, fmt.Errorf("the broker does not know where queue %d of topic %q starts", q, topic)
+		}
+	}
+	return out, err
 }
 
 // perBroker is the number of requests under way at one broker within a reading: a

@@ -36,7 +36,8 @@ func (c *Client) QueryQueue(ctx context.Context, broker string, h remoting.Query
 	return &QueueUnits{b, max(h.Index, body.MinQueueIndex), *body}, nil
 }
 
-// queuePosition is the offset of a position in a queue.
+// queuePosition is the offset of a position in a queue. What a broker does not know it answers with -1: that is an error here, and
+// no offset.
 func (c *Client) queuePosition(ctx context.Context, addr string, h *remoting.QueryConsumeQueueHeader, p client.Position) (int64, error) {
 	var req *remoting.Command
 	switch p.Kind {
@@ -58,11 +59,17 @@ func (c *Client) queuePosition(ctx context.Context, addr string, h *remoting.Que
 	if err != nil || !ok {
 		return 0, fmt.Errorf("cannot read answer to %s: it has no offset", remoting.RequestName(req.Code))
 	}
+	if offset < 0 {
+		return 0, fmt.Errorf("the broker does not know where queue %d of topic %q %s", h.QueueID, h.Topic, positionVerbs[p.Kind])
+	}
 	if p.Kind == client.AtEnd {
 		return max(0, offset-int64(h.Count)), nil
 	}
 	return offset, nil
 }
+
+// positionVerbs say what a queue does at a position.
+var positionVerbs = map[client.PositionKind]string{client.AtStart: "starts", client.AtEnd: "ends", client.AtTime: "is at that time"}
 
 // topicBroker is one broker of a topic, by name or address; empty takes the first.
 func (c *Client) topicBroker(ctx context.Context, topic, broker string) (Broker, error) {

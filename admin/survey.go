@@ -277,7 +277,7 @@ func (c *Client) surveyWaiting(ctx context.Context, s *BrokerSurvey, table map[s
 
 // ends is how many messages were ever put to a topic on a broker.
 func (c *Client) ends(ctx context.Context, addr, topic string) (int64, error) {
-	ranges, err := c.ranges(ctx, addr, topic)
+	ranges, err := c.knownRanges(ctx, addr, topic)
 	if err != nil {
 		return 0, err
 	}
@@ -294,7 +294,7 @@ func (c *Client) openTransactions(ctx context.Context, addr string, table map[st
 	if _, there := table[message.TopicHalf]; !there {
 		return new(int64)
 	}
-	ranges, err := c.ranges(ctx, addr, message.TopicHalf)
+	ranges, err := c.knownRanges(ctx, addr, message.TopicHalf)
 	if err != nil {
 		return nil
 	}

@@ -97,7 +97,7 @@ func (c *Client) TopicRanges(ctx context.Context, t Target, topics []string) ([]
 	var out []TopicRange
 	errs := c.each(brokers, func(mu *sync.Mutex, b Broker) error {
 		return several(perBroker, topics, func(topic string) error {
-			ranges, err := c.ranges(ctx, b.Addr, topic)
+			ranges, err := c.knownRanges(ctx, b.Addr, topic)
 			if err != nil || ranges == nil {
 				return err
 			}
