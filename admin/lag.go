@@ -61,11 +61,12 @@ type GroupLag struct {
 	PopInFlight remoting.Opt[int64]
 	Marks       []string
 	Queues      []QueueLag
-	// Asked are the brokers that told; a group with fewer than it lies on is not whole.
-	Brokers []string
+	// Brokers are those that told of the group. Missing are those that were asked and did not tell: what the group has there is in
+	// no queue of it, so that sums are not known.
+	Brokers, Missing []string
 }
 
-// Total is the lag of all queues of topics, and that of the retry topics.
+// Total is the lag of all queues of topics, and that of the retry topics; neither is known while a broker is missing.
 func (g *GroupLag) Total() (topics, retries LagSum) {
 	for i := range g.Queues {
 		if q := &g.Queues[i]; q.Retry {
@@ -74,6 +75,8 @@ func (g *GroupLag) Total() (topics, retries LagSum) {
 			topics.Add(q)
 		}
 	}
+	topics.Miss(g.Missing)
+	retries.Miss(g.Missing)
 	return topics, retries
 }
 
@@ -116,7 +119,7 @@ func (c *Client) GetLag(ctx context.Context, o LagOptions) (*Lag, error) {
 		return nil, err
 	}
 	all := &lagReading{
-		c: c, o: &o, groups: map[string]*GroupLag{}, asked: map[string]bool{}, members: map[string]map[string]*LagMember{}, topics: map[string]map[string]bool{},
+		c: c, o: &o, groups: map[string]*GroupLag{}, told: map[string]bool{}, asked: map[string]bool{}, members: map[string]map[string]*LagMember{}, topics: map[string]map[string]bool{},
 	}
 	// What a group reads on one broker it has to read on all that have the topic: the
 	// offsets of all are read first.
@@ -144,8 +147,10 @@ func (c *Client) GetLag(ctx context.Context, o LagOptions) (*Lag, error) {
 		out.Skipped = append(out.Skipped, r.skips.list...)
 	}
 	sortItems(out.Skipped)
+	missing := all.missing(out.Errors)
 	for _, name := range slices.Sorted(maps.Keys(all.groups)) {
 		g := all.groups[name]
+		g.Missing = missing
 		sorted.By(g.Queues, func(a, b QueueLag) int { return a.compare(b.QueueID) })
 		g.finish(all.members[name], o.Members)
 		out.Groups = append(out.Groups, *g)
@@ -168,6 +173,19 @@ type lagReading struct {
 	groups  map[string]*GroupLag
 	members map[string]map[string]*LagMember // by group and client id
 	asked   map[string]bool                  // members that were asked, as group@client
+	told    map[string]bool                  // brokers whose queues are in the groups
+}
+
+// missing are the brokers that failed before they had told of their queues.
+func (l *lagReading) missing(errs []TargetError) []string {
+	var out []string
+	for i := range errs {
+		if b := errs[i].Broker; !l.told[b] {
+			out = append(out, b)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // learn takes what the groups read at a broker.
@@ -257,6 +275,7 @@ func (r *brokerLag) readQueues(ctx context.Context) error {
 	for _, g := range groups {
 		r.merge(g)
 	}
+	r.told[r.b.Name] = true
 	r.mu.Unlock()
 	if r.o.Members {
 		return r.askMembers(ctx, groups)
@@ -380,7 +399,7 @@ func (r *brokerLag) takeEnds(list *remoting.ConsumeStatsList) {
 					if r.ranges[q.Topic] == nil {
 						r.ranges[q.Topic] = map[int32]queueRange{}
 					}
-					r.ranges[q.Topic][q.QueueID] = queueRange{max: remoting.Some(o.BrokerOffset)}
+					r.ranges[q.Topic][q.QueueID] = queueRange{max: remoting.Opt[int64]{Value: o.BrokerOffset, OK: o.BrokerOffset >= 0}}
 				}
 			}
 		}

@@ -101,14 +101,27 @@ func expires(lag remoting.Opt[int64], age, retention remoting.Opt[time.Duration]
 // LagSum is the lag of several queues together.
 type LagSum struct {
 	Queues   int
-	Lag      remoting.Opt[int64] // unknown when that of one queue is
+	Lag      remoting.Opt[int64] // unknown when that of one queue is, or a broker is missing
 	Known    int64               // of the queues whose lag is known
 	Unknown  int                 // queues whose lag is not
 	Lost     int64
-	InFlight remoting.Opt[int64] // of the queues that tell; unknown when none does
-	Age      remoting.Opt[time.Duration]
+	InFlight remoting.Opt[int64]         // of the queues that tell; unknown when none does
+	Age      remoting.Opt[time.Duration] // of the oldest in the queues that tell
 	Expires  Will
 	Marks    []string
+	Missing  []string // brokers that did not tell of their queues
+}
+
+// Miss notes that brokers did not tell: what lies there is not known, and so is no sum.
+func (s *LagSum) Miss(brokers []string) {
+	if len(brokers) == 0 {
+		return
+	}
+	s.Missing = brokers
+	s.Lag, s.InFlight = remoting.Opt[int64]{}, remoting.Opt[int64]{}
+	if s.Expires != WillYes {
+		s.Expires = WillUnknown
+	}
 }
 
 // Add adds a queue.
@@ -122,7 +135,7 @@ func (s *LagSum) Add(q *QueueLag) {
 	} else {
 		s.Unknown++
 	}
-	s.Lag = remoting.Opt[int64]{Value: s.Known, OK: s.Unknown == 0}
+	s.Lag = remoting.Opt[int64]{Value: s.Known, OK: s.Unknown == 0 && len(s.Missing) == 0}
 	s.Lost += q.Lost
 	if q.InFlight.OK {
 		s.InFlight = remoting.Some(s.InFlight.Value + q.InFlight.Value)

@@ -99,6 +99,17 @@ func TestLagSum(t *testing.T) {
 	if s.Expires != WillYes {
 		t.Errorf("with one that goes: %+v", s)
 	}
+	s = LagSum{}
+	s.Add(&QueueLag{Lag: some(3), Expires: WillNo, InFlight: some(1)})
+	s.Miss(nil)
+	if s.Lag != some(3) || s.Expires != WillNo {
+		t.Errorf("nothing is missing: %+v", s)
+	}
+	s.Miss([]string{"b"})
+	s.Add(&QueueLag{Lag: some(4), Expires: WillNo})
+	if s.Lag.OK || s.InFlight.OK || s.Expires != WillUnknown || s.Known != 7 || !slices.Equal(s.Missing, []string{"b"}) {
+		t.Errorf("with a broker that does not tell: %+v", s)
+	}
 }
 
 func TestIsRetryOf(t *testing.T) {
@@ -322,7 +333,7 @@ func TestLagOfFakes(t *testing.T) { // N045, N121
 	if q := g.queue(t, "T", "a", 1); q.Lag.OK || !slices.Equal(q.Marks, []string{MarkNoQueue}) {
 		t.Errorf("a queue that is gone: %+v", q)
 	}
-	if topics, retries := g.Total(); topics.Queues != 2 || retries.Queues != 1 {
+	if topics, retries := g.Total(); topics.Queues != 2 || retries.Queues != 1 || topics.Lag.OK || retries.Lag.OK || !slices.Equal(topics.Missing, []string{"b"}) {
 		t.Errorf("retry topic: %+v %+v", topics, retries)
 	}
 	if !slices.Contains(g.Marks, MarkDuplicateID) || !slices.Contains(g.Marks, MarkSilent) || g.PopInFlight.OK || g.Members[0].WaitAck != 5 {

@@ -21,14 +21,15 @@ func newLagCmd(a *app) *cobra.Command {
 
 // The fields that all forms of a lag have.
 var (
-	lagField     = render.Field{Name: "lag", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages that are not read; unknown where the offset of a queue is, or its end"}
+	lagField     = render.Field{Name: "lag", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages that are not read; unknown where the offset of a queue is, or its end, and in sums when a broker did not answer"}
 	lagAge       = render.Field{Name: "age", Kind: render.Duration, Doc: "how long ago the oldest of them was stored, in ms; unknown when it was not asked for (--age)"}
 	lagExpires   = render.Field{Name: "expires", Tone: render.ToneOf(map[string]render.Tone{"yes": render.Bad}, render.Plain), Doc: "yes when retention deletes one of them before it is read at the present rate, no, or unknown"}
 	lagInFlight  = render.Field{Name: "inFlight", Kind: render.Int, Wide: true, Doc: "messages that were handed out and are not committed"}
-	lagLost      = render.Field{Name: "lost", Kind: render.Int, Tone: render.BadAbove(0), Doc: "messages that went before the group had read them"}
+	lagLost      = render.Field{Name: "lost", Kind: render.Int, Tone: render.BadAbove(0), Doc: "messages that went before the group had read them; unknown in sums when a broker did not answer"}
 	lagMarksDoc  = "what is odd; see mqx admin lag get --help"
 	lagMarks     = render.Field{Name: "marks", Kind: render.List, Doc: lagMarksDoc}
 	lagUnknown   = render.Field{Name: "unknown", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "queues whose lag is not known"}
+	lagMissing   = render.Field{Name: "missing", Kind: render.List, Wide: true, Doc: "brokers that did not answer: what is summed over brokers is unknown then"}
 	lagKnown     = render.Field{Name: "lagKnown", Kind: render.Int, Wide: true, Doc: "messages that are not read in the queues whose lag is known"}
 	lagGroupName = render.Field{Name: "group", Doc: "consumer group"}
 )
@@ -50,23 +51,25 @@ var lagQueueSchema = render.Schema{Kind: "LagQueueList", Name: "topic", Fields: 
 var lagTopicSchema = render.Schema{Kind: "LagTopicList", Name: "topic", Fields: []render.Field{
 	lagGroupName,
 	{Name: "topic", Doc: "topic"},
-	{Name: "queues", Kind: render.Int, Doc: "queues, over all brokers"},
+	{Name: "queues", Kind: render.Int, Doc: "queues, over all brokers; unknown when one did not answer"},
 	lagField, lagAge, lagExpires, lagLost, lagUnknown, lagMarks, lagInFlight, lagKnown,
 	{Name: "retry", Kind: render.Bool, Wide: true, Doc: "a retry topic of the group"},
+	lagMissing,
 }}
 
 var lagGroupSchema = render.Schema{Kind: "LagGroupList", Name: "group", Fields: []render.Field{
 	lagGroupName,
 	{Name: "members", Kind: render.Int, Tone: presence, Doc: "clients online"},
 	{Name: "type", Doc: "how its members get messages: push, pull or pop; unknown when none is online"},
-	{Name: "topics", Kind: render.Int, Doc: "topics it reads, without retry topics"},
-	{Name: "lag", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages that are not read, without retry topics; unknown where the offset of a queue is, or its end"},
-	{Name: "retryLag", Title: "RETRY", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages in its retry topics that are not read"},
+	{Name: "topics", Kind: render.Int, Doc: "topics it reads, without retry topics; unknown when a broker did not answer"},
+	{Name: "lag", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages that are not read, without retry topics; unknown where the offset of a queue is, or its end, and when a broker did not answer"},
+	{Name: "retryLag", Title: "RETRY", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages in its retry topics that are not read; unknown as the lag is"},
 	lagAge, lagExpires, lagLost, lagUnknown, lagMarks, lagInFlight,
 	{Name: "popInFlight", Kind: render.Int, Wide: true, Doc: "messages that members have popped and not acknowledged, as they say; unknown when they were not asked"},
 	lagKnown,
 	{Name: "model", Wide: true, Doc: "clustering or broadcasting; unknown when none is online"},
 	{Name: "brokers", Kind: render.List, Wide: true, Doc: "brokers that told"},
+	lagMissing,
 }}
 
 var lagClientSchema = render.Schema{Kind: "LagClientList", Name: "clientId", Fields: []render.Field{
@@ -127,7 +130,11 @@ queue), below-start (messages went unread, see lost), no-such-queue, no-owner. O
 offline (no member), broadcast (members keep their offsets themselves), subscriptions (members
 subscribe to different things), duplicate-id, no-queue (a member reads none), no-answer.
 
-With -o nagios it is the check of a monitoring system, for each group in whole.`,
+Where a broker does not answer, what is summed over brokers is unknown, missing names the broker,
+and lagKnown is what the others tell.
+
+With -o nagios it is the check of a monitoring system, for each group in whole: UNKNOWN, too, when
+a broker does not answer, unless what the others tell is CRITICAL already.`,
 		Example: `  mqx admin lag get
   mqx admin lag get -g billing --sort age --limit 5
   mqx admin lag get -g billing -t ORDERS --by topic -o json | jq '.items[0].lag'
@@ -280,12 +287,21 @@ func lagRows(by string, g *admin.GroupLag, silent []admin.TargetError) [][]any {
 			names[q.Topic] = true
 		}
 	}
+	all.Miss(g.Missing)
 	marks := append(slices.Clone(g.Marks), all.Marks...)
 	return [][]any{{
-		g.Group, len(g.Members), orUnknown(consumeTypeName(g.Type)), len(names), known(topics.Lag), known(retries.Lag),
-		known(all.Age), orUnknown(string(all.Expires)), all.Lost, all.Unknown, unique(marks), known(topics.InFlight), known(g.PopInFlight),
-		topics.Known, orUnknown(strings.ToLower(g.Model)), unique(g.Brokers),
+		g.Group, len(g.Members), orUnknown(consumeTypeName(g.Type)), ofAll(len(names), &all), known(topics.Lag), known(retries.Lag),
+		ofAll(known(all.Age), &all), orUnknown(string(all.Expires)), ofAll(all.Lost, &all), all.Unknown, unique(marks), known(topics.InFlight), known(g.PopInFlight),
+		topics.Known, orUnknown(strings.ToLower(g.Model)), unique(g.Brokers), listOf(g.Missing),
 	}}
+}
+
+// ofAll is a value that all brokers together make: unknown while one is missing.
+func ofAll(value any, s *admin.LagSum) any {
+	if len(s.Missing) > 0 {
+		return nil
+	}
+	return value
 }
 
 func lagQueueRows(g *admin.GroupLag) [][]any {
@@ -308,9 +324,10 @@ func lagTopicRows(g *admin.GroupLag) [][]any {
 		for ; i < len(g.Queues) && g.Queues[i].Topic == first.Topic; i++ {
 			s.Add(&g.Queues[i])
 		}
+		s.Miss(g.Missing)
 		rows = append(rows, []any{
-			g.Group, first.Topic, s.Queues, known(s.Lag), known(s.Age), orUnknown(string(s.Expires)), s.Lost, s.Unknown, listOf(s.Marks), known(s.InFlight),
-			s.Known, first.Retry,
+			g.Group, first.Topic, ofAll(s.Queues, &s), known(s.Lag), ofAll(known(s.Age), &s), orUnknown(string(s.Expires)), ofAll(s.Lost, &s), s.Unknown,
+			listOf(s.Marks), known(s.InFlight), s.Known, first.Retry, listOf(s.Missing),
 		})
 	}
 	return rows
