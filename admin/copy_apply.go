@@ -1,11 +1,15 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"mqx/client"
+	"mqx/internal/userfile"
+	"mqx/internal/vfs"
 	"mqx/internal/words"
 	"mqx/message"
 	"mqx/remoting"
@@ -17,6 +21,11 @@ const copyBodyLimit = 64 << 20
 // Apply sends the messages. Where it ends early, by a failure or because ctx ended, the steps say how far it came, and
 // the state goes to Spec.State.
 func (p *CopyPlan) Apply(ctx context.Context, c *Client) (*Applied, error) {
+	release, err := p.own()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	none := 0
 	producer, err := client.NewProducer(client.ProducerConfig{Config: c.messaging(), Group: copyGroup, Retries: &none, MaxMessageSize: copyBodyLimit})
 	if err != nil {
@@ -49,6 +58,36 @@ func (p *CopyPlan) Apply(ctx context.Context, c *Client) (*Applied, error) {
 	return a, nil
 }
 
+// own holds the state, so that two runs do not send the same messages, and reads it anew: another run may have gone on since the plan
+// was made.
+func (p *CopyPlan) own() (release func(), err error) {
+	path := p.Spec.State
+	if path == "" || p.Spec.OwnState { // that one has a name of its own
+		return func() {}, nil
+	}
+	held, err := userfile.Hold(path)
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, &RefusedError{What: "cannot send the messages: another run of this copy does", Why: "it holds " + path, Try: "when it has ended", Unsafe: true}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock state %q: %w", path, err)
+	}
+	release = func() { _ = held.Close() } // it goes with the process anyway
+	now, err := loadCopyState(path)
+	if err == nil && p.resume != nil && now == nil {
+		err = &RefusedError{What: "cannot go on: state " + path + " is gone", Why: "another run has sent the rest meanwhile, or somebody removed it", Try: "plan anew", Unsafe: true}
+	}
+	if err == nil && now != nil && (!now.Spec.same(&p.Spec) || !slices.Equal(now.Spec.Ranges, p.Spec.Ranges)) {
+		err = otherCopy(path, now)
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	p.resume = now
+	return release, nil
+}
+
 // copyGroup is the producer group of copies.
 const copyGroup = "mqx_message_copy"
 
@@ -57,7 +96,7 @@ func (p *CopyPlan) ended(err error) error {
 	if p.Spec.State == "" {
 		return err
 	}
-	return fmt.Errorf("ended early, to go on: the command that planned it, with --state %s: %w", p.Spec.State, err)
+	return fmt.Errorf("ended early, to go on: %s: %w", cmp.Or(p.Spec.goOn, "the command that planned it, with --state "+p.Spec.State), err)
 }
 
 func (p *CopyPlan) convert(m *client.Received) (resent, error) {

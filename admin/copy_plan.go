@@ -45,6 +45,11 @@ type CopySpec struct {
 	// State is the file that holds how far it has come; OwnState: nobody asked for it by name.
 	State    string `json:"-"`
 	OwnState bool   `json:"-"`
+
+	// plan: it is that of a saved plan, which sends its messages once, however often it is done; goOn is the command that goes
+	// on with it.
+	plan bool
+	goOn string
 }
 
 // CopyRange is what is read of one queue: [Start, End).
@@ -121,12 +126,10 @@ func (c *Client) PlanCopy(ctx context.Context, spec CopySpec, o CopyOptions) (*C
 	}
 	if p.resume != nil {
 		if !p.resume.Spec.same(&spec) {
-			return nil, &RefusedError{
-				What: fmt.Sprintf("cannot go on with state %q", spec.State), Why: "it is of another copy: " + p.resume.Spec.title(), Try: "another file for --state",
-			}
+			return nil, otherCopy(spec.State, p.resume)
 		}
 		p.Spec.Ranges = p.resume.Spec.Ranges
-		p.notes = append(p.notes, Note{"resume", "goes on where an earlier run ended: " + (&copyProgress{}).of(p.resume).String()})
+		p.notes = append(p.notes, Note{"resume", "goes on where an earlier run ended: " + p.resume.counts().String()})
 	}
 	if p.opts.Lines != nil {
 		return p, nil
@@ -134,12 +137,32 @@ func (c *Client) PlanCopy(ctx context.Context, spec CopySpec, o CopyOptions) (*C
 	return p, p.planRanges(ctx, p.opts.Source)
 }
 
-func (p *copyProgress) of(s *copyState) (sum CopyCounts) {
-	for _, l := range s.Lanes {
-		sum.Add(l.Counts)
-	}
-	return sum
+func otherCopy(path string, s *copyState) error {
+	return &RefusedError{What: fmt.Sprintf("cannot go on with state %q", path), Why: "it is of another copy: " + s.Spec.title(), Try: "another file for --state"}
 }
+
+// GoOn has a plan that was saved go on where the state at path says that an earlier run of it ended. The state is kept there, and
+// stays when nothing is left: the plan sends its messages once, however often it is done. command is what goes on with it when this
+// run ends early, too.
+func (p *CopyPlan) GoOn(path, command string) error {
+	p.Spec.State, p.Spec.OwnState, p.Spec.plan, p.Spec.goOn = path, false, true, command
+	s, err := loadCopyState(path)
+	switch {
+	case err != nil || s == nil:
+		return err
+	case !s.Spec.same(&p.Spec) || !slices.Equal(s.Spec.Ranges, p.Spec.Ranges):
+		return otherCopy(path, s)
+	case s.Done:
+		p.notes = append(p.notes, Note{"done", "an earlier run has sent all of it: " + s.counts().String()})
+	default:
+		p.notes = append(p.notes, Note{"resume", "goes on where an earlier run ended: " + s.counts().String()})
+	}
+	p.resume = s
+	return nil
+}
+
+// Tell has the progress told about twice a second, from any goroutine.
+func (p *CopyPlan) Tell(f func(CopyCounts)) { p.opts.Tell = f }
 
 // same reports whether a saved spec is of the same copy.
 func (s *CopySpec) same(o *CopySpec) bool {
@@ -450,6 +473,9 @@ func (p *CopyPlan) upTo() string {
 // startOf is where a range begins, or an earlier run ended.
 func (p *CopyPlan) startOf(r CopyRange) int64 {
 	if p.resume != nil {
+		if p.resume.Done {
+			return r.End
+		}
 		if l := p.resume.Lanes[r.lane()]; l != nil {
 			return max(r.Start, l.Next)
 		}

@@ -64,7 +64,7 @@ func (c *copier) run(ctx context.Context, source copySource) (unreadable int, er
 		lanes[i] = make(chan copyItem, 4)
 		wg.Go(func() { c.lane(work, stop, lanes[i]) })
 	}
-	var taken int64
+	taken := c.taken()
 	pace := NewPace(c.spec.Rate)
 	err = source(work, func(it copyItem) error {
 		wanted := c.wants(it.m)
@@ -104,7 +104,18 @@ func (c *copier) run(ctx context.Context, source copySource) (unreadable int, er
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	}
-	return unreadable, errors.Join(err, c.progress.finish(err == nil && (c.spec.Limit == 0 || c.spec.OwnState)))
+	return unreadable, errors.Join(err, c.progress.finish(err == nil && (c.spec.Limit == 0 || c.spec.OwnState || c.spec.plan)))
+}
+
+// taken is how many messages count already for the limit: of a plan it is that of all runs together.
+func (c *copier) taken() int64 {
+	if !c.spec.plan {
+		return 0
+	}
+	c.progress.mu.Lock()
+	defer c.progress.mu.Unlock()
+	n := c.progress.total()
+	return n.Read - n.Others
 }
 
 // lane sends the messages of its source queues in their order, until ctx ends.
@@ -270,8 +281,12 @@ func (c *copier) lookAtFirst(ctx context.Context, res client.SendResult, topic s
 func (p *copyProgress) began(ms int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.mu.state.FirstStored == 0 {
-		p.mu.state.FirstStored = ms
+	if p.mu.state.FirstStored != 0 {
+		return
+	}
+	p.mu.state.FirstStored = ms
+	if p.path != "" {
+		p.save() // a run that is killed from now on is one to go on with
 	}
 }
 

@@ -53,6 +53,15 @@ type copyState struct {
 	Spec        CopySpec              `json:"spec"`
 	Lanes       map[string]*laneState `json:"queues"`
 	FirstStored int64                 `json:"firstStored,omitempty"` // ms, by the target's clock, of the first message that was sent
+	Done        bool                  `json:"done,omitempty"`        // nothing is left of it; only of a plan, whose state stays
+}
+
+// counts are those of all queues.
+func (s *copyState) counts() (sum CopyCounts) {
+	for _, l := range s.Lanes {
+		sum.Add(l.Counts)
+	}
+	return sum
 }
 
 // laneState is one source queue.
@@ -130,12 +139,7 @@ func (p *copyProgress) note(lane string, next int64, c CopyCounts) CopyCounts {
 	return p.total()
 }
 
-func (p *copyProgress) total() (sum CopyCounts) {
-	for _, l := range p.mu.state.Lanes {
-		sum.Add(l.Counts)
-	}
-	return sum
-}
+func (p *copyProgress) total() CopyCounts { return p.mu.state.counts() }
 
 // save writes the state; p.mu is held.
 func (p *copyProgress) save() {
@@ -149,7 +153,8 @@ func (p *copyProgress) save() {
 	}
 }
 
-// finish writes the state of a copy that is to be gone on with, or removes that of one that is whole.
+// finish writes the state of a copy that is to be gone on with, or removes that of one that is whole: of a plan it stays, and
+// says that nothing is left.
 func (p *copyProgress) finish(whole bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -164,6 +169,11 @@ func (p *copyProgress) finish(whole bool) error {
 			l.Counts.Read -= l.Counts.Failed
 			l.Counts.Failed = 0
 		}
+		p.save()
+		return p.mu.saveErr
+	}
+	if p.mu.state.Spec.plan {
+		p.mu.state.Done = true
 		p.save()
 		return p.mu.saveErr
 	}

@@ -13,6 +13,7 @@ import (
 
 	"mqx/client"
 	"mqx/internal/fastjson"
+	"mqx/internal/userfile"
 	"mqx/message"
 	"mqx/remoting"
 )
@@ -256,6 +257,86 @@ func TestCopyResumes(t *testing.T) {
 	}
 	if st, err := loadCopyState(spec.State); st != nil || err != nil {
 		t.Errorf("the state stays: %+v %v", st, err)
+	}
+}
+
+// A saved plan sends each message once, however often it is applied: after a run that was broken off it goes on, when all is sent
+// nothing is left, and its limit is that of all runs together.
+func TestCopyOfAPlanGoesOn(t *testing.T) {
+	ns := startNameServer(t)
+	startBroker(t, ns, "a")
+	c := newClient(t, ns)
+	create(t, c, Target{}, TopicSpec{Name: "ORDERS", ReadQueues: 2, WriteQueues: 2})
+	create(t, c, Target{}, TopicSpec{Name: "COPY", ReadQueues: 2, WriteQueues: 2})
+	const all, limit = 300, 280
+	send(t, ns, "ORDERS", all, "a")
+	waitBodies(t, ns, "ORDERS", all)
+	planned, err := c.PlanCopy(t.Context(), CopySpec{Topic: "ORDERS", To: "COPY", Rate: 2000, Limit: limit}, CopyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := saved(t, planned)
+	state := filepath.Join(t.TempDir(), "state")
+	again := func() *CopyPlan {
+		t.Helper()
+		p, err := c.Replan(t.Context(), kindCopy, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages := p.(*CopyPlan)
+		if err := messages.GoOn(state, "plan apply copy.json"); err != nil {
+			t.Fatal(err)
+		}
+		return messages
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	first := again()
+	first.Tell(func(CopyCounts) { cancel() })
+	time.AfterFunc(50*time.Millisecond, cancel)
+	n, a := countedCopy(ctx, t, c, first)
+	if len(a.Errors) != 1 || !strings.Contains(a.Errors[0].Error(), "to go on: plan apply copy.json") || n.Sent == 0 || n.Sent >= limit {
+		t.Fatalf("broken off: %+v %+v", n, a.Errors)
+	}
+	// Two runs do not go on beside each other.
+	held, err := userfile.Hold(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var no *RefusedError
+	if _, err := again().Apply(t.Context(), c); !errors.As(err, &no) || !strings.Contains(err.Error(), "another run") {
+		t.Errorf("beside another run: %v", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, a := countedCopy(t.Context(), t, c, again()); n.Sent != limit || len(a.Errors) > 0 {
+		t.Errorf("gone on: %+v %+v", n, a.Errors)
+	}
+	if p := again(); !Idle(p) || !slices.ContainsFunc(p.Notes(), func(n Note) bool { return n.Word == "done" }) {
+		t.Errorf("something is left: %+v %+v", p.Steps(), p.Notes())
+	}
+	if got := waitBodies(t, ns, "COPY", limit); len(got) != limit {
+		t.Errorf("%d are there", len(got))
+	}
+	// The state of one plan is not taken for another.
+	planned.Spec.Ranges[0].End--
+	file = saved(t, planned)
+	p, err := c.Replan(t.Context(), kindCopy, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.(*CopyPlan).GoOn(state, ""); !errors.As(err, &no) {
+		t.Errorf("the state of another plan is taken: %v", err)
+	}
+}
+
+// A run that is killed right after its first message has left a state that the next one goes on from.
+func TestCopyIsKnownFromTheFirstMessage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	p := newCopyProgress(path, nil, CopySpec{Topic: "ORDERS", To: "COPY"})
+	p.began(5)
+	if st, err := loadCopyState(path); err != nil || st == nil || st.FirstStored != 5 {
+		t.Errorf("%+v %v", st, err)
 	}
 }
 

@@ -2,8 +2,10 @@ package cmd
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -75,6 +77,7 @@ type planOptions struct {
 	target targetFlags
 	output outputFlags
 	safety safetyFlags
+	state  string
 }
 
 func newPlanCmd(a *app) *cobra.Command {
@@ -89,14 +92,22 @@ func newPlanApplyCmd(a *app) *cobra.Command {
 		Long: `Plans anew and compares: when brokers, configuration or groups are no longer what
 the plan rests on, it is refused with exit code 6. Messages that came since are no
 reason. What is already so is done: exit code 0. The plan goes to the cluster it was
-made for; credentials come from here, they are not in the file.`,
+made for; credentials come from here, they are not in the file.
+
+A plan that sends messages (message copy, message replay, dlq replay) sends each of them once:
+how far it came is kept on this machine, by what is in the plan, or in the file of --state, and
+a run after Ctrl-C or a failure goes on there.`,
 		Example: `  mqx admin topic create ORDERS --queues 8 --plan-out orders.json
   mqx admin plan apply orders.json --yes
-  ssh ops cat plan.json | mqx admin plan apply - --dry-run`,
+  ssh ops cat plan.json | mqx admin plan apply - --dry-run
+  mqx admin plan apply copy.json --state /shared/copy.state --yes`,
 		Args: exactArgs("FILE"),
 		RunE: func(c *cobra.Command, args []string) error { return runPlanApply(a, c, o, args[0]) },
 	}
 	grouped(c, groupTarget, func(f *pflag.FlagSet) { o.target.add(f) })
+	grouped(c, groupRange, func(f *pflag.FlagSet) {
+		f.StringVar(&o.state, "state", "", "of a plan that sends messages: file that says how far it came (default: one of this machine)")
+	})
 	o.output.add(c)
 	o.safety.addDry(c)
 	o.safety.addAnswers(c, false)
@@ -117,14 +128,43 @@ func runPlanApply(a *app, c *cobra.Command, o *planOptions, path string) error {
 	}
 	o.target.pinned = chosen[[]string]{p.NameServers, "the plan"}
 	t.long = admin.PlanTakesLong(p.Change, p.Plan)
-	return t.run(func(ctx context.Context, client *admin.Client) ([]admin.Plan, error) {
+	tell := newCopyTeller(a)
+	err = t.run(func(ctx context.Context, client *admin.Client) ([]admin.Plan, error) {
 		plan, err := client.Replan(ctx, p.Change, p.Plan)
-		if messages, ok := plan.(*admin.CopyPlan); ok && err == nil && !o.safety.planOnly() {
-			messages.Spec.State, err = copyState(a)
-			messages.Spec.OwnState = true
+		messages, ok := plan.(*admin.CopyPlan)
+		switch {
+		case err != nil:
+		case ok:
+			messages.Tell(tell.tell)
+			tell.total, tell.began = messages.Total, time.Now()
+			err = o.goOn(a, messages, p, path)
+		case o.state != "":
+			err = usagef("cannot use --state with plan %q: it sends no messages", path).try("leave --state out")
 		}
 		return onePlan(plan, err)
 	})
+	tell.end()
+	if c.Context().Err() != nil {
+		return context.Cause(c.Context()) // the steps have said how far it came
+	}
+	return err
+}
+
+// goOn finds how far the plan has been done: by what is in it, so that it is found wherever the file lies.
+func (o *planOptions) goOn(a *app, plan *admin.CopyPlan, p *planFile, path string) error {
+	state, again := o.state, planDirective+" "+path
+	if state != "" {
+		return plan.GoOn(state, again+" --state "+state)
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("cannot name the state of plan %q: %w", path, err)
+	}
+	dir, err := userfile.StateDir(a.env)
+	if err != nil {
+		return err
+	}
+	return plan.GoOn(filepath.Join(dir, "copies", fmt.Sprintf("plan-%x.json", sha256.Sum256(text))), again)
 }
 
 // readPlan reads a saved plan; "-" is stdin.

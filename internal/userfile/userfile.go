@@ -80,16 +80,20 @@ const (
 	lockPause = 10 * time.Millisecond
 )
 
-// Locked runs f while no other process does the same for the file at path: what f reads of it is still so when f writes.
+// Hold takes the lock of the file at path for as long as the caller keeps it; vfs.ErrLocked where another process has it.
 // The lock is a file beside it that stays, and goes with its holder.
-func Locked(path string, f func() error) (err error) {
+func Hold(path string) (io.Closer, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("cannot make directory %q: %w", dir, err)
+		return nil, fmt.Errorf("cannot make directory %q: %w", dir, err)
 	}
-	lock := filepath.Join(dir, "."+filepath.Base(path)+".lock")
+	return vfs.OS.Lock(filepath.Join(dir, "."+filepath.Base(path)+".lock"))
+}
+
+// Locked runs f while no other process does the same for the file at path: what f reads of it is still so when f writes.
+func Locked(path string, f func() error) (err error) {
 	for deadline := time.Now().Add(lockTime); ; time.Sleep(lockPause) {
-		held, lockErr := vfs.OS.Lock(lock)
+		held, lockErr := Hold(path)
 		if lockErr == nil {
 			defer func() { err = errors.Join(err, held.Close()) }()
 			return f()
