@@ -105,14 +105,31 @@ type RollIO struct {
 	Report func(*roll.State)
 	// Poll is the time between two looks at a broker.
 	Poll time.Duration
+	// Owner names the run: who goes on under the same name does not wait for the end of an earlier run's lease. Default: MoveOwner().
+	Owner string
 }
 
 // ErrRollAsk is returned by RollIO.Restart when somebody has to restart the broker.
 var ErrRollAsk = errors.New("somebody has to restart the broker")
 
 // RunRoll goes on with a roll until it is finished, aborted, paused or has to ask. It
-// returns the state that was saved last; an error says that a step could not be done.
+// returns the state that was saved last; an error says that a step could not be done. One run at a time restarts brokers of a cluster:
+// a *RollOwnedError names a broker that another one has the lease of.
 func (c *Client) RunRoll(ctx context.Context, st *roll.State, rio RollIO) (*roll.State, error) {
+	lease := c.rollLease(st, rio.Owner)
+	if err := lease.take(ctx); err != nil {
+		return st, err
+	}
+	kept, stop := lease.keep(ctx)
+	defer stop()
+	st, err := c.runRoll(kept, st, &rio, lease)
+	if owned := (*RollOwnedError)(nil); errors.As(context.Cause(kept), &owned) {
+		err = errors.Join(owned, err)
+	}
+	return st, err
+}
+
+func (c *Client) runRoll(ctx context.Context, st *roll.State, rio *RollIO, lease *rollLease) (*roll.State, error) {
 	asked := "" // whose restart this run has asked for
 	for {
 		if rio.Paused != nil && rio.Paused() && st.Status == roll.Running {
@@ -128,6 +145,12 @@ func (c *Client) RunRoll(ctx context.Context, st *roll.State, rio RollIO) (*roll
 			return st, err
 		}
 		d := roll.Next(*st, o, time.Now())
+		if d.Act == roll.SetPerm || d.Act == roll.Restart {
+			var owned *RollOwnedError
+			if errors.As(lease.hold(ctx), &owned) { // looked at right before the act that rests on it
+				return st, owned
+			}
+		}
 		st = &d.State
 		if err := rio.Save(st); err != nil {
 			return st, err
@@ -180,8 +203,13 @@ func ResumeRoll(st *roll.State) {
 }
 
 // RollbackRoll gives a broker that was made read-only its permission back, and ends the
-// roll. Brokers that were restarted stay so.
-func (c *Client) RollbackRoll(ctx context.Context, st *roll.State) error {
+// roll. Brokers that were restarted stay so. owner is RollIO.Owner.
+func (c *Client) RollbackRoll(ctx context.Context, st *roll.State, owner string) error {
+	lease := c.rollLease(st, owner)
+	if err := lease.take(ctx); err != nil {
+		return err
+	}
+	defer lease.release(ctx)
 	for i := range st.Brokers {
 		b := &st.Brokers[i]
 		if !b.Drain || b.Phase == roll.Pending || b.Phase == roll.Done {

@@ -44,14 +44,29 @@ func TestRollCluster(t *testing.T) {
 		t.Fatalf("%+v %v", st, err)
 	}
 	ResumeRoll(st)
+	beside := *st
+	beside.Brokers = slices.Clone(st.Brokers)
 	var order []string
 	saved := 0
 	rio := RollIO{
-		Save: func(*roll.State) error { saved++; return nil }, Poll: 10 * time.Millisecond,
+		Owner: "this run",
+		Save:  func(*roll.State) error { saved++; return nil }, Poll: 10 * time.Millisecond,
 		Restart: func(ctx context.Context, b roll.Broker) error {
 			order = append(order, b.Name)
 			if o := c.ObserveRoll(ctx, &b); o.Perm != 4 {
 				t.Errorf("broker %s is restarted with permission %d", b.Name, o.Perm)
+			}
+			if len(order) == 1 { // another run, from a copy of the state, is kept out
+				var owned *RollOwnedError
+				if _, err := c.RunRoll(ctx, &beside, RollIO{Save: func(*roll.State) error { t.Error("it is done beside"); return nil }, Poll: time.Millisecond}); !errors.As(err, &owned) {
+					t.Errorf("a second run: %v", err)
+				}
+				if err := c.RollbackRoll(ctx, &beside, "another"); !errors.As(err, &owned) {
+					t.Errorf("a rollback beside the run: %v", err)
+				}
+				if err := c.rollLease(&beside, "this run").hold(ctx); err != nil {
+					t.Errorf("the same owner after a kill: %v", err)
+				}
 			}
 			time.Sleep(2 * time.Millisecond) // the next start is told in ms
 			stops[b.Name]()
@@ -79,7 +94,7 @@ func TestRollCluster(t *testing.T) {
 	if st, err = c.RunRoll(t.Context(), st, rio); err != nil || st.Status != roll.Asking {
 		t.Errorf("asking: %+v %v", st, err)
 	}
-	if err := c.RollbackRoll(t.Context(), st); err != nil || st.Status != roll.RolledBack {
+	if err := c.RollbackRoll(t.Context(), st, ""); err != nil || st.Status != roll.RolledBack {
 		t.Errorf("rolled back: %+v %v", st, err)
 	}
 	if o := c.ObserveRoll(t.Context(), &st.Brokers[0]); o.Perm != 6 {

@@ -55,7 +55,9 @@ only when it has been healthy again for a while. Where another master can take t
 a master is made read-only first (brokerPermission) and left alone until clients have asked
 for routes twice and nothing comes any more. A gate that does not open in time stops the
 roll: a broker that was not restarted yet gets its permission back, the others are not
-touched. The state is in the plan file; resume goes on from there, after a kill too.
+touched. The state is in the plan file; resume goes on from there, after a kill too. One run
+at a time restarts brokers of a cluster, whichever file it has: it holds a lease on every
+master, which ends a minute after a run that was killed on another machine.
 
 {host}, {port}, {addr}, {broker}, {id} and {cluster} of --restart-cmd are filled in, and
 sh runs it. Without it, the roll asks for each restart: on a terminal it waits for Enter,
@@ -241,9 +243,13 @@ func (a *app) rolled(c *cobra.Command, o *rollOptions, f *rollFile, client *admi
 				a.note("%s", said)
 			}
 		},
-		Poll: min(time.Second, max(f.Roll.Settings.Settle/4, 50*time.Millisecond)),
+		Poll:  min(time.Second, max(f.Roll.Settings.Settle/4, 50*time.Millisecond)),
+		Owner: f.owner(),
 	})
 	f.Roll = st
+	if owned, ok := errors.AsType[*admin.RollOwnedError](runErr); ok {
+		return f.ownedFailure(owned)
+	}
 	if err := a.printRows(&o.output, rollSchema, func() ([][]any, error) { return rollRows(st), nil }); err != nil {
 		return errors.Join(runErr, err)
 	}
@@ -303,9 +309,22 @@ func newRollPauseCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if f.Roll.Status != roll.Running {
-				a.note("the roll is %s", f.Roll.Status)
+			switch s := f.Roll.Status; s {
+			case roll.Running:
+			case roll.Planned, roll.Finished, roll.RolledBack:
+				why := "nothing of it runs any more"
+				if s == roll.Planned {
+					why = "it was never started"
+				}
+				return failf(ExitCheckFailed, "cannot pause the roll of %q: it is %s", f.path, s).because(why).try("mqx admin cluster roll status %s", f.path)
+			default: // it waits for somebody
+				a.warn("the roll is %s already", s)
 				return nil
+			}
+			unlock, err := f.lock()
+			if err == nil {
+				unlock()
+				return failf(ExitCheckFailed, "cannot pause the roll of %q: nobody runs it from this file", f.path).because("its run was killed, or goes on elsewhere from another copy").try("mqx admin cluster roll resume %s --yes, or pause where it runs", f.path)
 			}
 			if err := f.pause(); err != nil {
 				return err
@@ -348,7 +367,10 @@ func newRollEndCmd(a *app, verb string) *cobra.Command {
 				return err
 			}
 			defer func() { _ = client.Close() }()
-			if err := client.RollbackRoll(ctx, f.Roll); err != nil {
+			if err := client.RollbackRoll(ctx, f.Roll, f.owner()); err != nil {
+				if owned, ok := errors.AsType[*admin.RollOwnedError](err); ok {
+					return f.ownedFailure(owned)
+				}
 				return a.withTimeout(ctx, err)
 			}
 			if verb == "finish" {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -75,6 +76,26 @@ func (f *rollFile) lock() (unlock func(), err error) {
 		return nil, fmt.Errorf("cannot lock roll %q: %w", f.path, err)
 	}
 	return func() { _ = l.Close() }, nil
+}
+
+// owner names runs from this file on this machine, which the lock of the file keeps apart: one that goes on after a kill has the
+// lease of the one before. A copy of the file is another owner.
+func (f *rollFile) owner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "" // each run is one of its own
+	}
+	path, err := filepath.Abs(f.path)
+	if err != nil {
+		return ""
+	}
+	return "mqx-roll@" + host + ":" + path
+}
+
+func (f *rollFile) ownedFailure(owned *admin.RollOwnedError) error {
+	return failf(ExitCheckFailed, "cannot run the roll of %q: %w", f.path, owned).
+		because("one at a time restarts the brokers of a cluster; a lease ends a minute after its owner did").
+		try("in a minute, when the other one has ended, with the newest state of the roll")
 }
 
 // A pause is asked for by a file beside that of the roll, so that it never meets a write of the state.
