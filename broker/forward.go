@@ -42,12 +42,6 @@ func hops(fields remoting.Fields) int {
 	return max(n, 1)
 }
 
-// forwardSlot is a queue that gets what is sent to a sealed one.
-type forwardSlot struct {
-	broker string
-	queue  int32
-}
-
 // forwardOf is the forwarding of a topic, nil where it has none.
 func forwardOf(c *remoting.TopicConfig) (*remoting.Forward, error) {
 	text, ok := c.Attributes[remoting.AttrForward]
@@ -55,12 +49,6 @@ func forwardOf(c *remoting.TopicConfig) (*remoting.Forward, error) {
 		return nil, nil
 	}
 	return remoting.ParseForward(text)
-}
-
-// sealedSlot is where a queue is forwarded to; false: it is not sealed.
-func sealedSlot(f *remoting.Forward, queue int32) (forwardSlot, bool) {
-	broker, to, sealed := f.Slot(queue)
-	return forwardSlot{broker, to}, sealed
 }
 
 // forwardSend hands a send to a sealed queue on, or answers it. false: it is stored here, in the queue that the head says.
@@ -79,12 +67,12 @@ func (b *Broker) forwardSend(it *sendItem) bool {
 			h.QueueID = rand.Int32N(n)
 		}
 	}
-	to, sealed := sealedSlot(f, h.QueueID)
+	to, sealed := f.Slot(h.QueueID)
 	if !sealed {
 		return false
 	}
-	if to.broker == b.identity().name {
-		h.QueueID = to.queue
+	if to.Broker == b.identity().name {
+		h.QueueID = to.Queue
 		return false
 	}
 	req := it.req
@@ -92,21 +80,21 @@ func (b *Broker) forwardSend(it *sendItem) bool {
 		return !it.refuse(refuse(remoting.RespServiceNotAvailable, "queue %d of topic %s is sealed here, too, and %d brokers have handed the message on", h.QueueID, it.topic.TopicName, n))
 	}
 	topic, size, fw := it.topic.TopicName, len(req.Body), b.forwards
-	if !fw.enter(to.broker, size) {
-		return !it.refuse(refuse(remoting.RespSystemBusy, "queue %d of topic %s is sealed, and too much is on its way to broker %s, which has it now", h.QueueID, topic, to.broker))
+	if !fw.enter(to.Broker, size) {
+		return !it.refuse(refuse(remoting.RespSystemBusy, "queue %d of topic %s is sealed, and too much is on its way to broker %s, which has it now", h.QueueID, topic, to.Broker))
 	}
 	req.Detach() // it is kept until the other broker answers
 	var retry func()
 	if !it.waited {
 		retry = func() {
-			fw.leave(to.broker, size)
+			fw.leave(to.Broker, size)
 			b.sendAgain(req)
 		}
 	}
-	addr, unknown := fw.addr(to.broker, retry)
+	addr, unknown := fw.addr(to.Broker, retry)
 	if unknown {
-		fw.leave(to.broker, size)
-		return !it.refuse(refuse(remoting.RespServiceNotAvailable, "queue %d of topic %s is sealed, and no name server says where broker %s is", h.QueueID, topic, to.broker))
+		fw.leave(to.Broker, size)
+		return !it.refuse(refuse(remoting.RespServiceNotAvailable, "queue %d of topic %s is sealed, and no name server says where broker %s is", h.QueueID, topic, to.Broker))
 	}
 	it.free()
 	if addr != "" {
@@ -125,20 +113,20 @@ func (b *Broker) sendAgain(r *server.Request) {
 }
 
 // handOn sends a request to the broker that has the queue now and answers it with what that says.
-func (b *Broker) handOn(r *server.Request, topic, addr string, to forwardSlot) {
+func (b *Broker) handOn(r *server.Request, topic, addr string, to remoting.ForwardSlot) {
 	cmd, size := forwarded(&r.Command, to), len(r.Body)
 	failed := func(err error) {
-		b.forwards.failed(to.broker, addr, err)
-		b.forwards.leave(to.broker, size)
-		r.Reply(remoting.RespServiceNotAvailable, fmt.Sprintf("the queue of topic %s is sealed and now on broker %s: %v", topic, to.broker, err))
+		b.forwards.failed(to.Broker, addr, err)
+		b.forwards.leave(to.Broker, size)
+		r.Reply(remoting.RespServiceNotAvailable, fmt.Sprintf("the queue of topic %s is sealed and now on broker %s: %v", topic, to.Broker, err))
 	}
 	if err := b.client.Go(addr, cmd, forwardTimeout, func(resp *remoting.Command, err error) {
 		if err != nil {
 			failed(err)
 			return
 		}
-		b.forwards.answered(to.broker)
-		b.forwards.leave(to.broker, size)
+		b.forwards.answered(to.Broker)
+		b.forwards.leave(to.Broker, size)
 		p := newReply(resp.Code, resp.Remark)
 		for _, f := range resp.Fields {
 			p.set(f.Key, f.Value)
@@ -151,14 +139,14 @@ func (b *Broker) handOn(r *server.Request, topic, addr string, to forwardSlot) {
 }
 
 // forwarded is a send for another queue, without the signature of its producer, which would not hold.
-func forwarded(r *remoting.Command, to forwardSlot) *remoting.Command {
+func forwarded(r *remoting.Command, to remoting.ForwardSlot) *remoting.Command {
 	cmd := &remoting.Command{Code: r.Code, Language: r.Language, Version: r.Version, Body: r.Body, Fields: make(remoting.Fields, 0, len(r.Fields)+1)}
 	for _, f := range r.Fields {
 		switch string(f.Key) {
 		case remoting.FieldAccessKey, remoting.FieldSignature, remoting.FieldSecurityToken:
 			continue
 		case fieldBroker, fieldShortBroker:
-			f.Value = []byte(to.broker)
+			f.Value = []byte(to.Broker)
 		}
 		cmd.Fields = append(cmd.Fields, f)
 	}
@@ -166,7 +154,7 @@ func forwarded(r *remoting.Command, to forwardSlot) *remoting.Command {
 	if remoting.ShortSendNames(r.Code) {
 		name = fieldShortQueueID
 	}
-	cmd.Fields.SetInt(name, int64(to.queue))
+	cmd.Fields.SetInt(name, int64(to.Queue))
 	cmd.Fields.SetInt(remoting.FieldForwarded, int64(hops(r.Fields))+1)
 	return cmd
 }
@@ -184,9 +172,9 @@ func (b *Broker) putOrForward(ps []*store.Put) {
 			}
 			continue
 		}
-		to, sealed := sealedSlot(tp.forward, p.Record.QueueID)
-		if sealed && to.broker == b.identity().name {
-			p.Record.QueueID, sealed = to.queue, false
+		to, sealed := tp.forward.Slot(p.Record.QueueID)
+		if sealed && to.Broker == b.identity().name {
+			p.Record.QueueID, sealed = to.Queue, false
 		}
 		if !sealed {
 			if here != nil {
@@ -247,19 +235,19 @@ func forwardStatus(code int32) store.Status {
 
 // forwardPut sends a message that this broker has held back to the broker that has its queue now. Its answer counts as the
 // store's does; what is wrong is a handOnError.
-func (b *Broker) forwardPut(p *store.Put, to forwardSlot) {
+func (b *Broker) forwardPut(p *store.Put, to remoting.ForwardSlot) {
 	end := func(status store.Status, err error) {
 		p.Status, p.Err = status, nil
 		if err != nil {
-			p.Err = &handOnError{to.broker, err}
+			p.Err = &handOnError{to.Broker, err}
 		}
 		p.Done(p)
 	}
-	if b.forwards.isAway(to.broker) {
+	if b.forwards.isAway(to.Broker) {
 		end(store.ServiceNotAvailable, errors.New("it has just been tried"))
 		return
 	}
-	addr, unknown := b.forwards.addr(to.broker, nil)
+	addr, unknown := b.forwards.addr(to.Broker, nil)
 	if unknown {
 		end(store.ServiceNotAvailable, errors.New("no name server says where it is"))
 		return
@@ -271,13 +259,13 @@ func (b *Broker) forwardPut(p *store.Put, to forwardSlot) {
 	}
 	req := remoting.NewRequest(remoting.ReqSendMessageV2, &remoting.SendMessageHeader{
 		ProducerGroup: groupForward, Topic: string(rec.Topic), DefaultTopic: message.TopicAutoCreate, DefaultTopicQueueNums: 4,
-		QueueID: to.queue, SysFlag: rec.SysFlag, BornTimestamp: rec.BornTimestamp, Flag: rec.Flag, Properties: string(props),
+		QueueID: to.Queue, SysFlag: rec.SysFlag, BornTimestamp: rec.BornTimestamp, Flag: rec.Flag, Properties: string(props),
 		ReconsumeTimes: rec.ReconsumeTimes,
 	})
 	req.Fields.SetInt(remoting.FieldForwarded, 1)
 	req.Body = rec.Body
 	failed := func(err error) {
-		b.forwards.failed(to.broker, addr, err)
+		b.forwards.failed(to.Broker, addr, err)
 		end(store.ServiceNotAvailable, err)
 	}
 	if err := b.client.Go(addr, req, forwardTimeout, func(resp *remoting.Command, err error) {
@@ -285,7 +273,7 @@ func (b *Broker) forwardPut(p *store.Put, to forwardSlot) {
 			failed(err)
 			return
 		}
-		b.forwards.answered(to.broker)
+		b.forwards.answered(to.Broker)
 		status := forwardStatus(resp.Code)
 		if status != store.PutOK {
 			err = &remoting.ResponseError{Code: resp.Code, Remark: resp.Remark, Request: remoting.RequestName(req.Code), Addr: addr}

@@ -18,8 +18,8 @@ const InfoForward = "mqxForward"
 // FieldForwarded is the field of a send that a broker has handed on: how many brokers have.
 const FieldForwarded = "mqxForwarded"
 
-// MaxForwardQueues bounds the queues that a Forward leads to, all brokers together, and the number of its first sealed queue: it is
-// the most queues that a topic has on one broker.
+// MaxForwardQueues is the most queues that a topic has on one broker: it bounds the queues that a Forward leads to, all brokers
+// together, and the number of its first sealed queue, which is smaller.
 const MaxForwardQueues = 65536
 
 // Forward seals queues of a topic: "FROM|BROKER:N;BROKER:N". What producers send to queue From and those behind it is handed to
@@ -61,8 +61,8 @@ func ParseForward(text string) (*Forward, error) {
 
 // Check says what keeps brokers from honouring it; nil: nothing does.
 func (f *Forward) Check() error {
-	if f.From < 0 || f.From > MaxForwardQueues {
-		return fmt.Errorf("queue %d is out of range 0 to %d", f.From, MaxForwardQueues)
+	if f.From < 0 || f.From >= MaxForwardQueues {
+		return fmt.Errorf("queue %d is out of range 0 to %d", f.From, MaxForwardQueues-1)
 	}
 	if len(f.To) == 0 {
 		return errors.New("it leads to no broker")
@@ -99,17 +99,23 @@ func (f *Forward) Targets() string {
 	return b.String()
 }
 
+// ForwardSlot is the queue that gets what is sent to a sealed one.
+type ForwardSlot struct {
+	Broker string
+	Queue  int32
+}
+
 // Slot is where what is sent to a queue goes; false: the queue is not sealed.
-func (f *Forward) Slot(queue int32) (broker string, to int32, sealed bool) {
+func (f *Forward) Slot(queue int32) (to ForwardSlot, sealed bool) {
 	if queue < f.From {
-		return "", 0, false
+		return ForwardSlot{}, false
 	}
 	total := int32(0)
 	for i := range f.To {
 		total += f.To[i].Queues
 	}
 	if total < 1 {
-		return "", 0, false
+		return ForwardSlot{}, false
 	}
 	at := (queue - f.From) % total
 	for i := range f.To {
@@ -117,9 +123,9 @@ func (f *Forward) Slot(queue int32) (broker string, to int32, sealed bool) {
 			at -= n
 			continue
 		}
-		return f.To[i].Broker, at, true
+		return ForwardSlot{f.To[i].Broker, at}, true
 	}
-	return "", 0, false
+	return ForwardSlot{}, false
 }
 
 // LeadsTo reports whether a broker gets what is sent to sealed queues. A nil Forward leads nowhere.

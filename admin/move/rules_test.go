@@ -9,7 +9,7 @@ func (w *world) store(t *simTopic, q int, m simMessage) {
 		w.fault("message %d of %s is stored %d times (I1)", m.seq, m.key, w.stored[m])
 	}
 	if f := t.config.forward(); f != nil {
-		if _, _, sealed := f.Slot(int32(q)); sealed {
+		if _, sealed := f.Slot(int32(q)); sealed {
 			w.fault("message %d of %s is stored in sealed queue %d (I2)", m.seq, m.key, q)
 		}
 	}

@@ -205,11 +205,11 @@ func (w *world) handedOn(b *simBroker, t *simTopic, queue int) (*simTopic, int, 
 	if f == nil {
 		return t, queue, true
 	}
-	broker, id, sealed := f.Slot(int32(queue))
+	slot, sealed := f.Slot(int32(queue))
 	if !sealed {
 		return t, queue, true
 	}
-	to := simQueue{broker, int(id)}
+	to := simQueue{slot.Broker, int(slot.Queue)}
 	d := w.brokers[to.broker]
 	dt := d.topics[simTopicName]
 	if !d.up(w) || dt == nil || to.id >= len(dt.queues) || d != b && dt.config.forward() != nil {
