@@ -254,6 +254,7 @@ func moveCommand(plan string) string {
 func moveFailure(err error) error {
 	var owned *move.OwnedError
 	var overlap *admin.OverlapError
+	var untold *move.NoTargetError
 	gone, noPlan := errors.AsType[*admin.NotFoundError](err)
 	switch {
 	case errors.As(err, &owned):
@@ -261,6 +262,8 @@ func moveFailure(err error) error {
 			try("%[1]s status %[2]s, the same command in a minute, or %[1]s pause %[2]s --yes, upon which its owner ends", moveCommand(owned.Plan), owned.Plan)
 	case errors.As(err, &overlap):
 		return failf(ExitFailed, "%w", err).because("two plans must not touch the same").try("%s resume %s --yes, or rollback", moveCommand(overlap.Other.ID), overlap.Other.ID)
+	case errors.As(err, &untold):
+		return usagef("%w", err).because("it would be nowhere afterwards").try("--target BROKER")
 	case errors.Is(err, move.ErrRemaps):
 		return failf(ExitCheckFailed, "%w", err).because("nothing was changed").try("--remap-keys, if that is what you want")
 	case errors.Is(err, move.ErrNoPlan), noPlan && gone.Kind == "plan":
@@ -387,6 +390,9 @@ func (a *app) requestMove(c *cobra.Command, o *moveOptions, plan string, what mo
 	return a.oneRecord(c, o, func(ctx context.Context, client *admin.Client) (*move.State, error) {
 		st, err := client.GetMove(ctx, plan)
 		if err != nil {
+			return nil, err
+		}
+		if err := notEnded(st); err != nil {
 			return nil, err
 		}
 		if err := a.agree(&o.target, &o.safety, act{name: st.Spec.Name}); err != nil {

@@ -116,9 +116,17 @@ func buildPart(a *Ask, topic, source string, ob *Observation) (*Part, error) {
 		}
 	}
 	if len(a.Targets) == 0 {
-		return nil, fmt.Errorf("topic %s is on no other broker that takes messages: name a target for it (--target)", topic)
+		return nil, &NoTargetError{Topic: topic, Source: source}
 	}
 	return p, p.aim(a, ob)
+}
+
+// NoTargetError says that a plan must be told where a topic goes.
+type NoTargetError struct{ Topic, Source string }
+
+// Error names the topic.
+func (e *NoTargetError) Error() string {
+	return fmt.Sprintf("topic %s is on no other broker than %s that takes messages: it needs a target", e.Topic, e.Source)
 }
 
 func routedElsewhere(ob *Observation, topic, source string) bool {
