@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 
 	"mqx/admin"
+	"mqx/internal/contexts"
 	remoteclient "mqx/remoting/client"
 )
 
@@ -81,7 +81,10 @@ func mapHint(addr string) string {
 // not say what it is: a broker, where it is none of the name servers.
 func (a *app) peerNamed(f *Failure) *Failure {
 	c, ok := errors.AsType[*remoteclient.ConnectError](f.Err)
-	if !ok || f.Try != nameServerHint || c.Dialled != "" || peerOf(f.Err).role != "" || len(a.nameServers) == 0 || slices.Contains(a.nameServers, c.Addr) {
+	if !ok || f.Try != nameServerHint || c.Dialled != "" || peerOf(f.Err).role != "" || len(a.nameServers) == 0 {
+		return f
+	}
+	if contexts.Share(a.nameServers, []string{c.Addr}, a.lookup) {
 		return f
 	}
 	return brokerUnreached(f, c.Addr)

@@ -142,3 +142,27 @@ func TestMarks(t *testing.T) {
 	none := &File{Contexts: []Context{{Name: "a", NameServers: []string{"host:1"}}}}
 	none.Marks([]string{"other:1"}, func(string) []string { t.Error("a name was looked up"); return nil })
 }
+
+func TestShare(t *testing.T) {
+	hosts := map[string][]string{"localhost": {"127.0.0.1", "::1"}, "ns": {"10.0.0.3"}}
+	resolve := func(host string) []string { return hosts[host] }
+	for _, c := range []struct {
+		mine, theirs string
+		resolve      func(string) []string
+		want         bool
+	}{
+		{"localhost:9876", "127.0.0.1:9876", resolve, true},
+		{"localhost:9876", "[::1]:9876", resolve, true},
+		{"localhost:9876", "LocalHost:9876", nil, true},
+		{"localhost:9876", "127.0.0.1:9876", nil, false},
+		{"[0:0:0:0:0:0:0:1]:9876", "[::1]:9876", nil, true},
+		{"[::ffff:10.0.0.3]:9876", "ns:9876", resolve, true},
+		{"10.0.0.1:9876,ns:9876", "10.0.0.3:9876", resolve, true},
+		{"ns:9876", "10.0.0.3:9877", resolve, false},
+		{"nobody:9876", "127.0.0.1:9876", resolve, false},
+	} {
+		if got := Share(strings.Split(c.mine, ","), []string{c.theirs}, c.resolve); got != c.want {
+			t.Errorf("%s and %s: %v", c.mine, c.theirs, got)
+		}
+	}
+}

@@ -39,38 +39,21 @@ func (c *Context) reached() []string {
 func (f *File) Marks(addrs []string, resolve func(host string) []string) Marks {
 	var m Marks
 	known := map[string][]string{}
-	places := func(list []string, deep bool) []string {
-		var out []string
-		for _, addr := range list {
-			host, port, err := net.SplitHostPort(addr)
-			if err != nil {
-				host, port = addr, ""
-			}
-			host = strings.ToLower(host)
-			ip := net.ParseIP(host)
-			if ip != nil {
-				host = ip.String() // an address can be written in several ways
-			}
-			out = append(out, net.JoinHostPort(host, port))
-			if !deep || ip != nil {
-				continue
-			}
-			ips, asked := known[host]
-			if !asked {
-				ips = resolve(host)
-				known[host] = ips
-			}
-			for _, ip := range ips {
-				out = append(out, net.JoinHostPort(ip, port))
-			}
+	once := func(host string) []string {
+		ips, asked := known[host]
+		if !asked {
+			ips = resolve(host)
+			known[host] = ips
 		}
-		return out
+		return ips
 	}
 	for i := range f.Contexts {
 		c := &f.Contexts[i]
-		marked := c.ReadOnly || c.Protected
-		mine, theirs := places(c.reached(), marked), places(addrs, marked)
-		if !slices.ContainsFunc(mine, func(a string) bool { return slices.Contains(theirs, a) }) {
+		ask := once
+		if !c.ReadOnly && !c.Protected {
+			ask = nil
+		}
+		if !Share(c.reached(), addrs, ask) {
 			continue
 		}
 		m.Contexts = append(m.Contexts, c.Name)
@@ -82,4 +65,35 @@ func (f *File) Marks(addrs []string, resolve func(host string) []string) Marks {
 		}
 	}
 	return m
+}
+
+// Share reports whether two lists of addresses have a server in common, however each writes it: as a name or an address, in small
+// or capital letters, short or long. resolve is that of Marks; nil asks nobody.
+func Share(mine, theirs []string, resolve func(host string) []string) bool {
+	there := places(theirs, resolve)
+	return slices.ContainsFunc(places(mine, resolve), func(a string) bool { return slices.Contains(there, a) })
+}
+
+// places are all the ways in which the servers of a list are reached, each written in one way.
+func places(list []string, resolve func(host string) []string) []string {
+	var out []string
+	for _, addr := range list {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			host, port = addr, ""
+		}
+		host = strings.ToLower(host)
+		ip := net.ParseIP(host)
+		if ip != nil {
+			host = ip.String() // an address can be written in several ways
+		}
+		out = append(out, net.JoinHostPort(host, port))
+		if resolve == nil || ip != nil {
+			continue
+		}
+		for _, ip := range resolve(host) {
+			out = append(out, net.JoinHostPort(ip, port))
+		}
+	}
+	return out
 }
