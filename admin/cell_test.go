@@ -283,6 +283,12 @@ func TestUpdateRemark(t *testing.T) {
 
 // What Apache's servers read each time, when they start, and partly so: as their source and their behaviour say.
 func TestKnownActive(t *testing.T) {
+	names := strings.Fields(liveApacheNames)
+	for i, name := range names {
+		if slices.Index(names, name) != i {
+			t.Errorf("%s is there twice", name)
+		}
+	}
 	for key, want := range map[string]string{
 		"sendMessageThreadPoolNums": ActiveRestart, "fileReservedTime": ActiveNow, "warmMapedFileEnable": ActiveNow, "someNewKey": "",
 		"scanNotActiveBrokerInterval": ActiveRestart, "useTLS": ActiveRestart, "fetchNamesrvAddrByAddressServer": ActiveRestart,
