@@ -14,7 +14,9 @@ import (
 )
 
 func main() {
-	startpages.Drop()
+	if !cmd.Serves(os.Args) { // a server has used its own by the first message, and is what people trace with breakpoints in its code
+		startpages.Drop()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -157,6 +157,21 @@ var applets = map[string][]string{
 	"mqadmin":   {"mqadmin"},
 }
 
+// Serves reports whether the arguments of the process start a server, which runs for long: all other commands are short. A flag with
+// a value before the command hides it.
+func Serves(args []string) bool {
+	words := appletArgs(args)
+	for i, w := range words {
+		switch {
+		case w == "start" && i > 0 && slices.Contains([]string{"broker", "nameserver", "namesrv"}, words[i-1]):
+			return true
+		case w == "dev" || w == "exporter":
+			return !slices.ContainsFunc(words[:i], func(before string) bool { return !strings.HasPrefix(before, "-") })
+		}
+	}
+	return false
+}
+
 // appletArgs turns the arguments of the process into those of the root command:
 // called as mqnamesrv, mqbroker or mqadmin, mqx takes their place.
 func appletArgs(args []string) []string {

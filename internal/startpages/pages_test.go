@@ -25,13 +25,3 @@ func TestOwnRanges(t *testing.T) {
 		}
 	}
 }
-
-// What was dropped is there again when it is used.
-func TestDrop(t *testing.T) {
-	for range 3 {
-		Drop()
-		if got := own([]byte("nonsense")); got != nil {
-			t.Error(got)
-		}
-	}
-}
