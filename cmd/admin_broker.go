@@ -224,7 +224,7 @@ type brokerGetOptions struct {
 func newBrokerGetCmd(a *app) *cobra.Command {
 	o := &brokerGetOptions{}
 	c := &cobra.Command{
-		Use:   "get [BROKER]",
+		Use: "get [BROKER]", Aliases: []string{"describe"},
 		Short: "Show one broker: its figures, epochs, cold reads, what groups have consumed, lite topics",
 		Example: `  mqx admin broker get broker-a
   mqx admin broker get broker-a --show consume --min-lag 1 --sort -lag
@@ -378,7 +378,7 @@ func clusterRows(brokers []admin.Broker) (rows [][]any) {
 func newClusterGetCmd(a *app) *cobra.Command {
 	o := &readOptions{}
 	c := &cobra.Command{
-		Use:   "get [CLUSTER]",
+		Use: "get [CLUSTER]", Aliases: []string{"describe"},
 		Short: "Show the brokers of a cluster with version, rates, disk and queues of requests",
 		Example: `  mqx admin cluster get DefaultCluster
   mqx admin cluster get -o wide

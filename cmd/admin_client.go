@@ -224,7 +224,7 @@ type clientGetOptions struct {
 func newClientGetCmd(a *app) *cobra.Command {
 	o := &clientGetOptions{}
 	c := &cobra.Command{
-		Use:   "get CLIENT",
+		Use: "get CLIENT", Aliases: []string{"describe"},
 		Short: "Show what one consumer does: its queues, rates by topic, properties, lite topics",
 		Example: `  mqx admin client get 10.0.0.7@4711
   mqx admin client get 10.0.0.7@4711 -g billing --show topics

@@ -188,7 +188,7 @@ type getGroupOptions struct {
 func newGroupGetCmd(a *app) *cobra.Command {
 	o := &getGroupOptions{}
 	c := &cobra.Command{
-		Use:   "get GROUP",
+		Use: "get GROUP", Aliases: []string{"describe"},
 		Short: "Show where a group stands, its members, subscriptions or configuration",
 		Example: `  mqx admin group get billing
   mqx admin group get billing --match 'lag>0' --sort lag

@@ -173,7 +173,7 @@ type getTopicOptions struct {
 func newTopicGetCmd(a *app) *cobra.Command {
 	o := &getTopicOptions{}
 	c := &cobra.Command{
-		Use:   "get TOPIC",
+		Use: "get TOPIC", Aliases: []string{"describe"},
 		Short: "Show the queues of a topic, its configuration, route, or the groups that read it",
 		Example: `  mqx admin topic get ORDERS
   mqx admin topic get ORDERS --match 'messages>0' --sort messages
