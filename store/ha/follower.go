@@ -194,6 +194,9 @@ func (f *Follower) Run(ctx context.Context) {
 			_ = sleep(ctx, f.cfg.Retry)
 			continue
 		}
+		if f.State().Phase == PhaseNoMaster {
+			f.set(PhaseConnecting, addr, nil) // a master with nothing to send may be silent for a while
+		}
 		err := f.follow(ctx, addr)
 		if ctx.Err() != nil {
 			return
