@@ -260,6 +260,9 @@ func TestExamplesAreRight(t *testing.T) {
 	root := newRootCmd(&app{env: func(string) string { return "" }})
 	seen := 0
 	eachCommand(root, func(c *cobra.Command) {
+		if !c.HasExample() && !c.Hidden {
+			t.Errorf("%q has no example", c.CommandPath())
+		}
 		commands := exampleCommands(c.Example)
 		if c.HasExample() && len(commands) == 0 && c.Parent() != nil && c.Parent().Name() != "mqadmin" {
 			t.Errorf("%q: there is no command in its examples: %s", c.CommandPath(), c.Example)

@@ -42,7 +42,8 @@ var generated = []struct {
 }
 
 func newGenerateCmd(a *app) *cobra.Command {
-	c := asGroup(&cobra.Command{Use: "generate", Short: "Dashboards, alert rules, units and manifests"})
+	c := asGroup(&cobra.Command{Use: "generate", Short: "Dashboards, alert rules, units and manifests", Example: `  mqx generate grafana -O mqx.json
+  mqx generate systemd --unit broker -O /etc/systemd/system/mqx-broker.service`})
 	for i := range generated {
 		g := &generated[i]
 		var to outputFlags

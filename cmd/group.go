@@ -22,7 +22,25 @@ func asGroup(c *cobra.Command, subs ...*cobra.Command) *cobra.Command {
 		return unknownCommand(c, args[0])
 	}
 	c.AddCommand(subs...)
+	if c.Example == "" {
+		c.Example = firstExamples(subs)
+	}
 	return c
+}
+
+// groupExamples is how many examples a group shows that has none of its own.
+const groupExamples = 4
+
+// firstExamples are the first examples of the first commands.
+func firstExamples(subs []*cobra.Command) string {
+	var out []string
+	for _, s := range subs {
+		line, _, _ := strings.Cut(s.Example, "\n")
+		if line != "" && !strings.HasSuffix(line, "\\") && len(out) < groupExamples {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
 }
 
 func unknownCommand(c *cobra.Command, name string) error {

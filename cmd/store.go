@@ -27,6 +27,9 @@ func newStoreCmd(a *app) *cobra.Command {
 			Use: "store", Short: "Look into, verify and repair a store directory, mqx's or Apache's",
 			Long: `Works on the directory alone, with the broker stopped, running or gone. Reading
 takes no lock and changes nothing. docs/store.md is the runbook.`,
+			Example: `  mqx store info ~/store
+  mqx store verify ~/store -o nagios
+  mqx store find ~/store -t ORDERS --key order-4711`,
 		},
 	)
 	if !a.builds("store") {
