@@ -330,18 +330,22 @@ type moveLoad struct {
 	quit     chan struct{}
 	done     sync.WaitGroup
 	sent     []outgoing
+	places   map[string]string // by body: where and when a message was stored, as the producer was told
 	received func() []incoming
 }
 
 // clients starts a producer and a consumer, and waits until both work.
 func (r *moveRig) clients(tt moveCase, topic, group string) *moveLoad {
 	t := r.t
-	l := &moveLoad{t: t, shards: tt.shards, quit: make(chan struct{})}
+	l := &moveLoad{t: t, shards: tt.shards, quit: make(chan struct{}), places: map[string]string{}}
 	var send func(key, body string) error
 	if tt.goes {
 		p := goProducer(t, r.namesrv)
 		send = func(_, body string) error {
-			_, err := p.SendSync(t.Context(), primitive.NewMessage(topic, []byte(body)))
+			result, err := p.SendSync(t.Context(), primitive.NewMessage(topic, []byte(body)))
+			if err == nil {
+				l.stored(body, sent{Broker: result.MessageQueue.BrokerName, QueueID: result.MessageQueue.QueueId, QueueOffset: result.QueueOffset})
+			}
 			return err
 		}
 		l.received = goPushConsumer(t, goSpec{Namesrv: r.namesrv, Group: group, Instance: t.Name(), Topic: topic}).received
@@ -365,7 +369,12 @@ func (r *moveRig) clients(tt moveCase, topic, group string) *moveLoad {
 				args["mode"], args["shard"] = "shard", key
 			}
 			args["messages"] = []outgoing{{Body: base64.StdEncoding.EncodeToString([]byte(body))}}
-			return sender.try("send", args, nil)
+			var results []sent
+			err := sender.try("send", args, &results)
+			if err == nil {
+				l.stored(body, results[0])
+			}
+			return err
 		}
 	}
 	if tt.push["from"] == "CONSUME_FROM_LAST_OFFSET" {
@@ -433,7 +442,7 @@ func (l *moveLoad) check() {
 	l.t.Helper()
 	want := l.stop()
 	waitFor(l.t, arrival, "every message", func() (bool, string) {
-		why := lost(want, l.received())
+		why := l.lost(want)
 		return why == "", why
 	})
 	l.t.Logf("%d messages, %d came twice", len(want), l.twice())
@@ -454,6 +463,31 @@ func (l *moveLoad) check() {
 		}
 		last[key] = number
 	}
+}
+
+// stored notes what the producer was told of a message.
+func (l *moveLoad) stored(body string, r sent) {
+	l.places[body] = fmt.Sprintf("%s queue %d offset %d at %s", r.Broker, r.QueueID, r.QueueOffset, time.Now().Format("15:04:05.000"))
+}
+
+// lost is what did not come, with where the first few of them are.
+func (l *moveLoad) lost(want []outgoing) string {
+	got := l.received()
+	why := lost(want, got)
+	if why == "" {
+		return ""
+	}
+	have := map[string]bool{}
+	for _, m := range got {
+		have[string(m.Body)] = true
+	}
+	var where []string
+	for _, m := range want {
+		if !have[m.Body] {
+			where = append(where, m.Body+" in "+l.places[m.Body])
+		}
+	}
+	return fmt.Sprintf("%s: %q", why, head(where))
 }
 
 // twice counts messages that came more than once.
