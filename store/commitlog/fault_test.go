@@ -8,7 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"mqx/internal/clock"
 	"mqx/internal/vfs"
 	"mqx/store/commitlog"
 )
@@ -387,6 +389,43 @@ func TestTruncateTellsWaitersAndCanBeRepeated(t *testing.T) {
 	}
 	if n := len(files(t, l)); n != 4 {
 		t.Fatalf("%d files", n)
+	}
+}
+
+// A cut that is made once more after it was interrupted keeps what is cut once: who sends it again sends it once.
+func TestTruncateKeepsOnce(t *testing.T) {
+	x := newFixture(t, 4096)
+	clk := clock.NewManual(epoch)
+	x.cfg.Clock = clk
+	mem := x.fs.(*vfs.Mem)
+	l := x.open()
+	var c commitlog.Counter
+	for range 10 {
+		mustAppend(t, l, one(t, 1000, &c))
+	}
+	all, _ := walk(t, l, 0, commitlog.WalkOptions{})
+	mem.Inject(func(op vfs.Op) error {
+		if op.Kind == vfs.OpRemove {
+			return syscall.EIO
+		}
+		return nil
+	})
+	const dir = "/store/mqx/salvage"
+	for i := range 2 {
+		if err := l.Truncate(all[5].off, dir); (err == nil) != (i == 1) {
+			t.Fatalf("try %d: %v", i+1, err)
+		}
+		mem.Inject(nil)
+		clk.Advance(time.Minute)
+	}
+	list, err := x.fs.ReadDir(dir)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%v, %v: want one piece of each of two files", list, err)
+	}
+	for _, e := range list {
+		if want := epoch.Add(time.Minute).UTC().Format("150405.000Z"); !strings.HasSuffix(e.Name(), want) {
+			t.Errorf("%s is the older one", e.Name())
+		}
 	}
 }
 

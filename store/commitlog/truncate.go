@@ -1,12 +1,14 @@
 package commitlog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"mqx/internal/failpoint"
 	"mqx/internal/vfs"
@@ -282,5 +284,69 @@ func (l *Log) salvageSegment(s *segment, from int64, dir string) error {
 		return errors.Join(err, l.cfg.FS.Remove(name))
 	}
 	l.cfg.Logger.Warn("bytes cut from the commit log are kept", "path", name, "phys_offset", from, "bytes", last+1-from)
-	return l.cfg.FS.SyncDir(dir)
+	if err := l.cfg.FS.SyncDir(dir); err != nil {
+		return err
+	}
+	return l.dropRepeated(name)
+}
+
+// dropRepeated removes what an earlier try at the same cut has kept, where the piece name holds all of it: who sends again what was
+// cut sends it once.
+func (l *Log) dropRepeated(name string) error {
+	dir, base := filepath.Split(name)
+	entries, err := l.cfg.FS.ReadDir(filepath.Clean(dir))
+	if err != nil {
+		return err
+	}
+	prefix := base[:len("commitlog-")+nameDigits+1]
+	for _, e := range entries {
+		if e.Name() == base || !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		old := filepath.Join(dir, e.Name())
+		switch same, err := sameContent(l.cfg.FS, old, name); {
+		case err != nil:
+			return err
+		case same:
+			if err := l.cfg.FS.Remove(old); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sameContent reports whether two files hold the same bytes.
+func sameContent(fsys vfs.FS, a, b string) (bool, error) {
+	x, err := fsys.Open(a)
+	if err != nil {
+		return false, err
+	}
+	defer x.Close()
+	y, err := fsys.Open(b)
+	if err != nil {
+		return false, err
+	}
+	defer y.Close()
+	n, err := x.Size()
+	m, err2 := y.Size()
+	if err := errors.Join(err, err2); err != nil || n != m {
+		return false, err
+	}
+	const chunk = 1 << 20
+	p, q := make([]byte, chunk), make([]byte, chunk)
+	for at := int64(0); at < n; at += chunk {
+		p, q := p[:min(chunk, n-at)], q[:min(chunk, n-at)]
+		_, err := x.ReadAt(p, at)
+		_, err2 := y.ReadAt(q, at)
+		for _, e := range []error{err, err2} {
+			if e != nil && !errors.Is(e, io.EOF) {
+				return false, e
+			}
+		}
+		if !bytes.Equal(p, q) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
