@@ -7,19 +7,6 @@ import (
 	"testing"
 )
 
-// apacheController starts a controller of Apache's and returns its address.
-func apacheController(t *testing.T, dir string) string {
-	t.Helper()
-	addr := loopback(freePort(t))
-	conf := writeFile(t, dir, "controller.conf", strings.Join([]string{
-		"controllerDLegerGroup=g", "controllerDLegerPeers=n0-" + addr, "controllerDLegerSelfId=n0",
-		"controllerStorePath=" + filepath.Join(dir, "controller"), "mappedFileSize=1048576",
-	}, "\n")+"\n")
-	p := start(t, "apache-controller", dir, nil, "java", append(javaFlags(dir, "256m"), "org.apache.rocketmq.controller.ControllerStartup", "-c", conf)...)
-	waitPort(t, p, addr)
-	return addr
-}
-
 // TestControllerReads compares what the two tools read of a controller of Apache's and of a
 // broker that it rules. mqx has no controller of its own: with MQX_E2E_REFERENCE=apache only.
 func TestControllerReads(t *testing.T) {
@@ -28,7 +15,13 @@ func TestControllerReads(t *testing.T) {
 	}
 	t.Parallel()
 	dir := testDir(t, "apache-controller")
-	addr := apacheController(t, dir)
+	addr := loopback(freePort(t))
+	conf := writeFile(t, dir, "controller.conf", strings.Join([]string{
+		"controllerDLegerGroup=g", "controllerDLegerPeers=n0-" + addr, "controllerDLegerSelfId=n0",
+		"controllerStorePath=" + filepath.Join(dir, "controller"), "mappedFileSize=1048576",
+	}, "\n")+"\n")
+	p := start(t, "apache-controller", dir, nil, "java", append(javaFlags(dir, "256m"), "org.apache.rocketmq.controller.ControllerStartup", "-c", conf)...)
+	waitPort(t, p, addr)
 	ns, br := freePort(t), freePort(t)
 	apacheNameserver(t, ns)
 	c := cluster{loopback(ns), loopback(br)}
