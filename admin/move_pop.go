@@ -88,11 +88,15 @@ func (c *Client) popsOpen(ctx context.Context, l *popLook, b Broker, offsets *of
 		return nil, 0, err
 	}
 	if len(timer.open) > 0 {
-		passed, err := c.timerPassed(ctx, b)
+		info, err := c.RuntimeInfo(ctx, b.Addr)
 		if err != nil {
 			return nil, 0, err
 		}
-		timer.open = slices.DeleteFunc(timer.open, func(n popNote) bool { return n.due < passed })
+		at, err := timerState(info)
+		if err != nil {
+			return nil, 0, err
+		}
+		timer.drop(timer.next+unread, &at)
 	}
 	open = slices.Clone(timer.open)
 	topic := message.TopicReviveLogPrefix + cluster
@@ -196,17 +200,32 @@ func noteOf(m *message.Received, topics map[string]bool) (popNote, bool) {
 	return popNote{}, false
 }
 
-// timerPassed is the time, in ms of a broker's clock, before which nothing is left in its timer.
-func (c *Client) timerPassed(ctx context.Context, b Broker) (int64, error) {
-	info, err := c.RuntimeInfo(ctx, b.Addr)
-	if err != nil {
-		return 0, err
+// drop forgets notes that have gone from the timer to the revive topic; end is that of the timer's topic, asked for before the state.
+// A note that the timer has not taken up yet goes there when it is, however long ago it was due.
+func (l *noteLog) drop(end int64, at *timerAt) {
+	for i := range l.open {
+		if n := &l.open[i]; n.offset >= end-at.behind {
+			n.due = max(n.due, at.now)
+		}
 	}
+	l.open = slices.DeleteFunc(l.open, func(n popNote) bool { return n.due < at.passed })
+}
+
+// timerAt is how far the timer of a broker is, in ms of the broker's clock.
+type timerAt struct {
+	now    int64
+	passed int64 // nothing that was taken up and was due before is left in it
+	behind int64 // messages of its topic that it has not taken up
+}
+
+func timerState(info map[string]string) (timerAt, error) {
 	boot, bootErr := strconv.ParseInt(info["bootTimestamp"], 10, 64)
 	age, ageErr := parseRuntime(info["runtime"])
-	behind, behindErr := strconv.ParseInt(info["timerReadBehind"], 10, 64) // seconds
-	if err := errors.Join(bootErr, ageErr, behindErr); err != nil {
-		return 0, fmt.Errorf("the broker does not tell its time, or how far its timer is: %w", err)
+	late, lateErr := strconv.ParseInt(info["timerReadBehind"], 10, 64) // seconds
+	behind, behindErr := strconv.ParseInt(info["timerOffsetBehind"], 10, 64)
+	if err := errors.Join(bootErr, ageErr, lateErr, behindErr); err != nil {
+		return timerAt{}, fmt.Errorf("the broker does not tell its time, or how far its timer is: %w", err)
 	}
-	return boot + (age - time.Duration(behind)*time.Second - popSlack).Milliseconds(), nil
+	now := boot + age.Milliseconds()
+	return timerAt{now: now, passed: now - (time.Duration(late)*time.Second + popSlack).Milliseconds(), behind: behind}, nil
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,82 @@ func TestHeldBack(t *testing.T) {
 	}
 	if plan, err = c.PlanMove(t.Context(), moveAsk("T", "d")); err != nil || len(plan.Drain) != 2 {
 		t.Errorf("the plan tells of %+v, %v", plan.Drain, err)
+	}
+}
+
+// What the timer has not taken up is counted also when it has been due for long: a timer that stands delivers it when it goes on.
+func TestHeldBackByATimerThatStands(t *testing.T) {
+	t.Parallel()
+	ns := startNameServer(t)
+	a := startBroker(t, ns, "a")
+	startBroker(t, ns, "d")
+	c := patientClient(t, ns)
+	create(t, c, Target{Broker: "a"}, TopicSpec{Name: "T", ReadQueues: 4, WriteQueues: 4})
+	stop := remoting.NewRequest(remoting.ReqUpdateBrokerConfig, nil)
+	stop.Body = []byte("timerStopEnqueue=true\n")
+	if _, err := c.ask(t.Context(), a, stop); err != nil {
+		t.Fatal(err)
+	}
+	m := &message.Message{Topic: "T", Body: []byte("x")}
+	m.SetProperty(message.PropTimerDelaySec, "1")
+	sendOne(t, ns, m, client.SendOptions{Broker: "a", QueueID: 2, HasQueue: true})
+	plan, err := c.PlanMove(t.Context(), moveAsk("T", "d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := plan.State
+	st.Phase = move.Draining
+	look := func() int64 {
+		ob, err := c.LookMove(t.Context(), st)
+		if err != nil || len(ob.Failed) > 0 {
+			t.Fatal(ob, err)
+		}
+		return ob.Brokers["a"].Pending["T"].Timer
+	}
+	eventually(t, "the timer message to be counted", func() bool { return look() == 1 })
+	time.Sleep(time.Second + popSlack + 2*time.Second) // it is due, and nothing that is taken up could be that late
+	if n := look(); n != 1 {
+		t.Errorf("%d timer messages are held back, not 1", n)
+	}
+}
+
+// A note leaves the timer when its time is over, and not before the timer has taken it up: one that is far behind with its topic
+// has notes still to deliver that were due long ago.
+func TestNotesLeaveTheTimer(t *testing.T) {
+	info := func(late, behind string) map[string]string {
+		return map[string]string{"bootTimestamp": "1000000", "runtime": "[ 0 days, 0 hours, 1 minutes, 40 seconds ]", "timerReadBehind": late, "timerOffsetBehind": behind}
+	}
+	const now = 1_100_000
+	log := &noteLog{next: 10, open: []popNote{{offset: 3, due: now - 6_000}, {offset: 4, due: now - 4_000}, {offset: 5, due: now + 9_000}, {offset: 8, due: now - 60_000}}}
+	for _, step := range []struct {
+		late, behind string
+		after        time.Duration
+		want         string
+	}{
+		{"2", "2", 0, "3 4 5 8"}, // the timer is 2 s late, and has not taken up the last two
+		{"0", "2", 0, "4 5 8"},
+		{"0", "0", 4 * time.Second, "5 8"}, // the last one was just taken up
+		{"0", "0", 6 * time.Second, "5"},
+		{"0", "0", 13 * time.Second, "5"},
+		{"0", "0", 15 * time.Second, ""},
+	} {
+		at, err := timerState(info(step.late, step.behind))
+		if err != nil {
+			t.Fatal(err)
+		}
+		at.now += step.after.Milliseconds()
+		at.passed += step.after.Milliseconds()
+		log.drop(10, &at)
+		var got []string
+		for _, n := range log.open {
+			got = append(got, fmt.Sprint(n.offset))
+		}
+		if strings.Join(got, " ") != step.want {
+			t.Errorf("%s s late, %s behind, after %s: %q are open, not %q", step.late, step.behind, step.after, got, step.want)
+		}
+	}
+	if _, err := timerState(map[string]string{"bootTimestamp": "1", "runtime": "[ 0 days, 0 hours, 1 minutes, 40 seconds ]", "timerReadBehind": "0"}); err == nil {
+		t.Error("a broker that does not tell how far its timer is")
 	}
 }
 
