@@ -7,7 +7,6 @@ import (
 
 	"mqx/admin"
 	"mqx/internal/sorted"
-	"mqx/remoting"
 )
 
 // detail is what costs requests by the group: its members, and how old and how safe its
@@ -191,14 +190,15 @@ func (l *Live) readReplication(ctx context.Context, s *Snapshot) {
 		for j := range s.Brokers {
 			b := &s.Brokers[j]
 			if b.Addr == st.Addr && b.Err == "" {
-				b.replicates(&st.Info)
+				b.replicates(st)
 			}
 		}
 	}
 }
 
 // replicates takes what a broker says about its part in its group.
-func (b *Broker) replicates(info *remoting.HARuntimeInfo) {
+func (b *Broker) replicates(st *admin.HAStatus) {
+	info := &st.Info
 	b.Replicas, b.HAGap, b.HADegraded, b.HALevel, b.HAState = Num{}, Num{}, false, "", ""
 	if m := info.Mqx; m != nil {
 		if b.HAState = m.Phase; m.Fenced != "" {
