@@ -17,11 +17,13 @@ type GroupHealth struct {
 	Group   string
 	Members int
 	// Lag are the messages behind over all queues with an offset, Worst the most of one
-	// queue; nil when no queue has one.
+	// queue; nil when no queue has one, or a broker does not tell.
 	Lag, Worst *int64
 	// Behind is how old the oldest message is that it has not consumed, by the topics it
 	// is behind in; nil when the brokers do not say.
-	Behind   *time.Duration
+	Behind *time.Duration
+	// Part: a broker did not tell: there may be more members, and more findings.
+	Part     bool
 	Findings []Finding
 	// Err is why it is not known; what else is known stands all the same.
 	Err error
@@ -51,6 +53,9 @@ func (c *Client) MonitorGroups(ctx context.Context, o StatusOptions) ([]GroupHea
 	})
 	out := make([]GroupHealth, 0, len(lags))
 	for _, h := range lags {
+		if len(errs) > 0 {
+			h.Part, h.Lag, h.Worst, h.Behind = true, nil, nil, nil
+		}
 		out = append(out, *h)
 	}
 	sorted.By(out, func(a, b GroupHealth) int { return strings.Compare(a.Group, b.Group) })
@@ -62,6 +67,7 @@ func (c *Client) MonitorGroups(ctx context.Context, o StatusOptions) ([]GroupHea
 			return nil
 		}
 		out[i].Members, out[i].Findings = len(status.Members), status.Findings
+		out[i].Part = out[i].Part || len(status.Errors) > 0
 		mu.Lock()
 		defer mu.Unlock()
 		errs = append(errs, status.Errors...)

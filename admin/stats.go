@@ -38,6 +38,8 @@ type TopicRate struct {
 	In    Rate
 	Out   Rate
 	Lag   *int64 // messages behind over all queues; nil when the group has no offset
+	// Part: a broker did not tell, so that no sum is known.
+	Part bool
 }
 
 // StatsOptions narrow TopicRates.
@@ -48,8 +50,8 @@ type StatsOptions struct {
 }
 
 // TopicRates reads how many messages went in and out, for each topic and each group
-// that consumes it, sorted by topic and group. What some broker did not say is missing
-// from the sums, and the broker is in the errors.
+// that consumes it, sorted by topic and group. Where a broker did not tell, no sum is
+// known, and the broker is in the errors.
 func (c *Client) TopicRates(ctx context.Context, o StatsOptions) ([]TopicRate, []TargetError, error) {
 	brokers, err := c.primaries(ctx, Target{})
 	if o.Topic != "" && err == nil {
@@ -75,7 +77,13 @@ func (c *Client) TopicRates(ctx context.Context, o StatsOptions) ([]TopicRate, [
 		}
 		return several(perBroker, topics, func(topic string) error { return c.ratesOn(ctx, b.Addr, topic, r) })
 	})
-	return r.list(o.Active), errs, nil
+	list := r.list(o.Active)
+	for i := range list {
+		if t := &list[i]; len(errs) > 0 {
+			t.Part, t.In.Known, t.Out.Known, t.Lag = true, false, false, nil
+		}
+	}
+	return list, errs, nil
 }
 
 // rates are sums while they are made.

@@ -19,11 +19,11 @@ import (
 var groupHealthSchema = render.Schema{Kind: "GroupHealthList", Name: "group", Fields: []render.Field{
 	{Name: "group", Doc: "consumer group"},
 	{Name: "members", Kind: render.Int, Tone: presence, Doc: "clients online; unknown when a broker did not say"},
-	{Name: "lag", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages behind, over all queues; unknown when it never committed"},
-	{Name: "worstQueueLag", Title: "WORST", Kind: render.Int, Wide: true, Doc: "messages behind in the queue that is furthest behind"},
+	{Name: "lag", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages behind, over all queues; unknown when it never committed, or a broker did not answer"},
+	{Name: "worstQueueLag", Title: "WORST", Kind: render.Int, Wide: true, Doc: "messages behind in the queue that is furthest behind; unknown as the lag is"},
 	{Name: "behindMs", Title: "BEHIND", Kind: render.Duration, Doc: "age of the oldest message it has not consumed, in ms; unknown when the brokers do not say"},
-	{Name: "findings", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "what is wrong with its members; group status GROUP says more"},
-	{Name: "verdict", Doc: "the kinds of findings, or ok"},
+	{Name: "findings", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "what is wrong with its members, group status GROUP says more; unknown when a broker did not answer and the others show nothing"},
+	{Name: "verdict", Doc: "the kinds of findings, or ok; unknown as the findings are"},
 }}
 
 var groupStatusSchema = render.Schema{Kind: "GroupStatusList", Name: "clientId", Fields: []render.Field{
@@ -151,6 +151,12 @@ func (o *groupStatusOptions) monitor(ctx context.Context, client *admin.Client) 
 	for _, g := range groups {
 		var members, findings any = g.Members, len(g.Findings)
 		verdict := verdictOf(g.Findings)
+		if g.Part {
+			members = nil
+			if len(g.Findings) == 0 {
+				findings, verdict = nil, nil // that none is seen says nothing
+			}
+		}
 		if g.Err != nil {
 			members, findings, verdict = nil, nil, nil
 			ans.errs = append(ans.errs, admin.TargetError{Broker: "group " + g.Group, Err: g.Err})

@@ -17,8 +17,8 @@ func newStatsCmd(a *app) *cobra.Command {
 var topicRateSchema = render.Schema{Kind: "TopicRateList", Name: "topic", Fields: []render.Field{
 	{Name: "topic", Doc: "topic"},
 	{Name: "group", Doc: "group that consumes it; unknown where none does"},
-	{Name: "lag", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages behind, over all queues; unknown when it never committed"},
-	{Name: "inTps", Title: "IN/S", Kind: render.Float, Doc: "messages stored a second, over the last minute; unknown while the brokers count none"},
+	{Name: "lag", Kind: render.Int, Tone: render.WarnAbove(0), Doc: "messages behind, over all queues; unknown when it never committed, or a broker did not answer"},
+	{Name: "inTps", Title: "IN/S", Kind: render.Float, Doc: "messages stored a second, over the last minute; unknown while the brokers count none, or one did not answer"},
 	{Name: "outTps", Title: "OUT/S", Kind: render.Float, Doc: "messages given to the group a second"},
 	{Name: "inDay", Kind: render.Int, Doc: "messages stored in 24 hours, or since the broker counts"},
 	{Name: "outDay", Kind: render.Int, Doc: "messages given to the group in 24 hours"},

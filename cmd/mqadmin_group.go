@@ -74,7 +74,11 @@ func (a *app) mqadminProgress(ctx context.Context, client *admin.Client, group, 
 			return err
 		}
 	}
-	if err := a.printf("\nConsume TPS: %.2f\nConsume Diff Total: %d\nConsume Inflight Total: %d\n", g.ConsumeTPS, diffs, flights); err != nil {
+	tps, diff, flight := fmt.Sprintf("%.2f", g.ConsumeTPS), fmt.Sprint(diffs), fmt.Sprint(flights)
+	if len(g.Errors) > 0 { // a sum without what a broker did not tell is none
+		tps, diff, flight = "-", "-", "-"
+	}
+	if err := a.printf("\nConsume TPS: %s\nConsume Diff Total: %s\nConsume Inflight Total: %s\n", tps, diff, flight); err != nil {
 		return err
 	}
 	return a.partial(targetProblems(g.Errors))

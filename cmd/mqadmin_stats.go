@@ -44,7 +44,11 @@ func newMqadminStatsAll(a *app) *cobra.Command {
 				if r.Group != "" {
 					lag, out, outDay = fmt.Sprint(cmp.Or(deref(r.Lag), any("-"))), fmt.Sprintf("%.2f", r.Out.PerSecond), fmt.Sprint(r.Out.Day)
 				}
-				if err := a.printf("%-64s  %-64s %12s %11.2f %11s %14d %14s\n", front(r.Topic, 64), front(r.Group, 64), lag, r.In.PerSecond, out, r.In.Day, outDay); err != nil {
+				in, inDay := fmt.Sprintf("%.2f", r.In.PerSecond), fmt.Sprint(r.In.Day)
+				if r.Part { // what a broker did not tell is no 0, and a sum without it is none
+					in, inDay, lag, out, outDay = "-", "-", "-", "-", "-"
+				}
+				if err := a.printf("%-64s  %-64s %12s %11s %11s %14s %14s\n", front(r.Topic, 64), front(r.Group, 64), lag, in, out, inDay, outDay); err != nil {
 					return err
 				}
 			}

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -42,6 +43,32 @@ func (h *History) carry(s *Snapshot) {
 		h.carryGroups(s, missing)
 		h.carryTopics(s)
 	}
+	h.unheard(s)
+}
+
+// unheard takes the sums of groups away where a broker has never said where they stand: what lies there is in no queue.
+func (h *History) unheard(s *Snapshot) {
+	maps.DeleteFunc(h.told, func(name string, _ bool) bool {
+		return !slices.ContainsFunc(s.Brokers, func(b Broker) bool { return b.Name == name })
+	})
+	for i := range s.Brokers {
+		if b := &s.Brokers[i]; b.ID == 0 && !slices.Contains(s.Missing, b.Name) && b.Err == "" {
+			h.told[b.Name] = true
+		}
+	}
+	s.Part = slices.ContainsFunc(s.Missing, func(name string) bool { return !h.told[name] && !s.has(name) })
+	for i := range s.Groups {
+		if g := &s.Groups[i]; s.Part {
+			g.Lag, g.Retry = Num{}, Num{}
+		}
+	}
+}
+
+// has reports whether there is a queue of a group at a broker.
+func (s *Snapshot) has(broker string) bool {
+	return slices.ContainsFunc(s.Groups, func(g Group) bool {
+		return slices.ContainsFunc(g.Queues, func(q Queue) bool { return q.Broker == broker })
+	})
 }
 
 // carryGroups keeps the queues at the brokers that are missing.

@@ -27,6 +27,7 @@ type History struct {
 	base   *Snapshot // the one before, which rates are taken against: its brokers and topics
 	series map[string]series
 	good   map[string]Broker // the last answer of each broker
+	told   map[string]bool   // brokers that have said where groups stand, by name
 	groups map[string][]point
 	topics map[string][]point
 	still  map[queueRef]time.Time // since when a queue that lags has not moved
@@ -36,7 +37,7 @@ type History struct {
 // NewHistory is an empty history.
 func NewHistory() *History {
 	return &History{
-		series: map[string]series{}, good: map[string]Broker{}, groups: map[string][]point{}, topics: map[string][]point{}, still: map[queueRef]time.Time{}, back: map[queueRef]time.Time{},
+		series: map[string]series{}, good: map[string]Broker{}, told: map[string]bool{}, groups: map[string][]point{}, topics: map[string][]point{}, still: map[queueRef]time.Time{}, back: map[queueRef]time.Time{},
 	}
 }
 

@@ -81,6 +81,9 @@ func (h *History) rate(before, now *Snapshot) *Rated {
 			r.Lag.V += g.Lag.V
 		}
 	}
+	if now.Part {
+		r.Lag = Num{}
+	}
 	if before == nil {
 		return r
 	}

@@ -55,6 +55,7 @@ type Snapshot struct {
 	Whole     bool
 	Errors    []Failure
 	Missing   []string // brokers that did not say where the groups stand: their rows are kept as they were
+	Part      bool     // one of them has never said it: how far groups are behind altogether is not known
 }
 
 // Failure is what could not be read.
