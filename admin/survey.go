@@ -81,36 +81,46 @@ func (c *Client) Survey(ctx context.Context, o SurveyOptions) (*Survey, error) {
 		return nil, err
 	}
 	s := &Survey{At: time.Now()}
+	var (
+		parts  sync.WaitGroup // at a time: a broker that is silent is waited for once
+		lag    *Lag
+		lagErr error
+	)
+	parts.Go(func() { c.surveyBrokers(ctx, s, brokers, o.Counts) })
+	parts.Go(func() { lag, lagErr = c.GetLag(ctx, LagOptions{Target: o.Target, Ages: !o.Counts, Members: !o.Counts}) })
 	if !o.Counts {
-		s.NameServers, _ = c.NameServerViews(ctx) // those that are silent are in the list
+		parts.Go(func() { s.NameServers, _ = c.NameServerViews(ctx) }) // those that are silent are in the list
+		parts.Go(func() {
+			if clients, err := c.ListInstances(ctx, InstancesOptions{Target: o.Target}); err == nil {
+				s.Clients = clients.Items
+			}
+		})
 	}
+	parts.Wait()
+	if lagErr != nil {
+		s.Errors = append(s.Errors, TargetError{Addr: "lag", Err: lagErr})
+		return s, nil
+	}
+	s.Lag = lag
+	s.addErrors(lag.Errors)
+	return s, nil
+}
+
+// surveyBrokers looks at the brokers, and at which of them the name servers reach.
+func (c *Client) surveyBrokers(ctx context.Context, s *Survey, brokers []Broker, counts bool) {
 	own := ownNames(brokers)
 	s.Errors = c.each(brokers, func(mu *sync.Mutex, b Broker) error {
-		one := c.surveyBroker(ctx, b, own, o.Counts)
+		one := c.surveyBroker(ctx, b, own, counts)
 		mu.Lock()
 		defer mu.Unlock()
 		s.Brokers = append(s.Brokers, *one)
 		return one.Err
 	})
 	sorted.By(s.Brokers, func(a, b BrokerSurvey) int { return compareBrokers(a.Broker, b.Broker) })
-	if !o.Counts {
+	if !counts {
 		c.probeFromNameServers(ctx, s.Brokers)
 	}
 	s.Known = c.knownServers(s.Brokers)
-	lag, err := c.GetLag(ctx, LagOptions{Target: o.Target, Ages: !o.Counts, Members: !o.Counts})
-	if err != nil {
-		s.Errors = append(s.Errors, TargetError{Addr: "lag", Err: err})
-	} else {
-		s.Lag = lag
-		s.addErrors(lag.Errors)
-	}
-	if !o.Counts {
-		clients, err := c.ListInstances(ctx, InstancesOptions{Target: o.Target})
-		if err == nil {
-			s.Clients = clients.Items
-		}
-	}
-	return s, nil
 }
 
 // addErrors adds failures of brokers that are not there yet.

@@ -235,11 +235,12 @@ func (a *app) doctorNagios(o *outputFlags, d *diagnosed) error {
 // twoLooks calls look twice with the time of --for between; once where that is 0.
 func (a *app) twoLooks(ctx context.Context, over time.Duration, look func(first bool) error) error {
 	if over > 0 {
+		began := time.Now()
 		if err := look(true); err != nil {
 			return err
 		}
 		a.note("looking for %s", over)
-		if err := sleepFor(ctx, over); err != nil {
+		if err := sleepFor(ctx, over-time.Since(began)); err != nil { // that it waited for who is silent counts
 			return err
 		}
 	}
