@@ -58,6 +58,16 @@ func startCluster(t *testing.T, extra ...string) cluster {
 	return cluster{namesrv: loopback(ns), broker: loopback(br)}
 }
 
+// apacheCluster is a name server and a broker of Apache's, for a test that needs them beside those of mqx.
+func apacheCluster(t *testing.T, extra ...string) cluster {
+	t.Helper()
+	ns, br := freePort(t), freePort(t)
+	apacheNameserver(t, ns).cleanup(t)
+	apacheBroker(t, brokerSpec{port: br, namesrv: loopback(ns), store: filepath.Join(testDir(t, "store"), "store"), extra: extra}).cleanup(t)
+	waitRegistered(t, loopback(ns))
+	return cluster{namesrv: loopback(ns), broker: loopback(br)}
+}
+
 // pushOf starts a push consumer of a Java client and returns what it gets.
 func pushOf(t *testing.T, d *driver, c cluster, topic, group string, more map[string]any) func() []incoming {
 	t.Helper()
