@@ -30,6 +30,8 @@ type actKind struct {
 	final    string // why it cannot be taken back
 	// notes are what else there is to know.
 	notes func(ctx context.Context, c *Client, servers []Broker, r actRequest) ([]Note, []TargetError)
+	// look finds out whether it can be done, and whether it is so already; nil: nobody can tell.
+	look func(ctx context.Context, c *Client, r actRequest) (notes []Note, idle bool, err error)
 	// do asks one server. What it answers is shown.
 	do func(ctx context.Context, c *Client, at Broker, r actRequest) (string, error)
 }
@@ -42,6 +44,7 @@ type actPlan struct {
 	servers  []Broker
 	notes    []Note
 	missing  []TargetError
+	idle     bool // it is so already
 }
 
 // Kind names the form of Saved.
@@ -76,7 +79,10 @@ func (p *actPlan) Steps() []Step {
 
 func (p *actPlan) step(b Broker, said string) Step {
 	s := Step{Broker: b.Name, Addr: b.Addr, Action: ActionUpdate, Text: p.k.step}
-	if p.k.destroys {
+	switch {
+	case p.idle:
+		s.Action = ActionNone
+	case p.k.destroys:
 		s.Action = ActionDelete
 	}
 	if said != "" {
@@ -134,6 +140,11 @@ func (c *Client) planAct(ctx context.Context, r actRequest) (*actPlan, error) {
 		return nil, err
 	}
 	p := &actPlan{k: k, r: r, clusters: c.clustersNamed(ctx, servers), servers: servers, missing: missing}
+	if k.look != nil {
+		if p.notes, p.idle, err = k.look(ctx, c, r); err != nil {
+			return nil, err
+		}
+	}
 	if k.notes != nil {
 		notes, errs := k.notes(ctx, c, servers, r)
 		p.notes, p.missing = notes, append(p.missing, errs...)

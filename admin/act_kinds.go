@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
-	"mqx/internal/fastjson"
 	"mqx/remoting"
 )
 
@@ -82,8 +82,8 @@ func acts() map[string]*actKind {
 			title: objectTitle("bring the pop records in RocksDB back into the log of"), step: "pop records go from RocksDB into the log", final: finalDone,
 			do: plainAct(remoting.ReqPopRollback),
 		},
-		actElect:       {title: func(r actRequest) string { return "elect broker id " + r.Args["id"] + " master of " + r.Object }, final: "elect the other one again", do: electMaster},
-		actCleanBroker: {title: objectTitle("forget the metadata of broker"), step: "the controller forgets it", destroys: true, final: finalDone, do: cleanBroker},
+		actElect:       {title: func(r actRequest) string { return "elect broker id " + r.Args["id"] + " master of " + r.Object }, final: "elect the other one again", look: lookElect, do: electMaster},
+		actCleanBroker: {title: objectTitle("forget the metadata of broker"), step: "the controller forgets it", destroys: true, final: finalDone, look: lookClean, do: cleanBroker},
 		actAddBroker: {title: func(r actRequest) string {
 			return "add the broker of " + r.Args["config"] + " to container " + r.Object
 		}, final: "mqx admin broker rm --container takes it away", do: addBroker},
@@ -113,42 +113,22 @@ func plainAct(code int32) func(context.Context, *Client, Broker, actRequest) (st
 
 // actAnswer sends a request and returns what the server says of it, "" for nothing.
 func (c *Client) actAnswer(ctx context.Context, at Broker, req *remoting.Command) (string, error) {
-	resp, err := c.ask(ctx, at.Addr, req)
+	return c.actAnswerWithin(ctx, c.cfg.BrokerTimeout, at, req)
+}
+
+func (c *Client) actAnswerWithin(ctx context.Context, limit time.Duration, at Broker, req *remoting.Command) (string, error) {
+	resp, err := c.askWithin(ctx, limit, at.Addr, req)
 	if err != nil {
 		return "", err
 	}
 	return strings.TrimSpace(resp.Remark), nil
 }
 
-func electMaster(ctx context.Context, c *Client, at Broker, r actRequest) (string, error) {
-	id, err := strconv.ParseInt(r.Args["id"], 10, 64)
-	if err != nil {
-		return "", fmt.Errorf("cannot read broker id: %w", err)
-	}
-	resp, err := c.ask(ctx, at.Addr, remoting.NewRequest(remoting.ReqControllerElectMaster,
-		&remoting.ControllerElectMasterHeader{ClusterName: r.Args["cluster"], BrokerName: r.Object, BrokerID: id, DesignateElect: true}))
-	if err != nil {
-		return "", err
-	}
-	master, epoch := resp.Fields.String("masterAddress"), resp.Fields.String("masterEpoch")
-	text := fmt.Sprintf("master %s, epoch %s, epoch of the sync state set %s", master, epoch, resp.Fields.String("syncStateSetEpoch"))
-	var body remoting.ElectMasterBody
-	if len(resp.Body) > 0 {
-		if err := fastjson.Unmarshal(resp.Body, &body); err != nil {
-			return "", fmt.Errorf("cannot read answer of controller: %w", err)
-		}
-	}
-	return text, nil
-}
-
-func cleanBroker(ctx context.Context, c *Client, at Broker, r actRequest) (string, error) {
-	return c.actAnswer(ctx, at, remoting.NewRequest(remoting.ReqCleanBrokerData, &remoting.CleanBrokerDataHeader{
-		ClusterName: r.Args["cluster"], BrokerName: r.Object, BrokerControllerIDsToClean: r.Args["ids"], IsCleanLivingBroker: r.Args["living"] == "true",
-	}))
-}
+// containerWait is how long a broker may take to start or to stop before its container answers.
+const containerWait = 2 * time.Minute
 
 func addBroker(ctx context.Context, c *Client, at Broker, r actRequest) (string, error) {
-	return c.actAnswer(ctx, at, remoting.NewRequest(remoting.ReqAddBroker, &remoting.AddBrokerHeader{ConfigPath: r.Args["config"]}))
+	return c.actAnswerWithin(ctx, containerWait, at, remoting.NewRequest(remoting.ReqAddBroker, &remoting.AddBrokerHeader{ConfigPath: r.Args["config"]}))
 }
 
 func removeBroker(ctx context.Context, c *Client, at Broker, r actRequest) (string, error) {
@@ -156,6 +136,6 @@ func removeBroker(ctx context.Context, c *Client, at Broker, r actRequest) (stri
 	if err != nil {
 		return "", fmt.Errorf("cannot read broker id: %w", err)
 	}
-	return c.actAnswer(ctx, at, remoting.NewRequest(remoting.ReqRemoveBroker,
+	return c.actAnswerWithin(ctx, containerWait, at, remoting.NewRequest(remoting.ReqRemoveBroker,
 		&remoting.RemoveBrokerHeader{BrokerName: r.Object, BrokerClusterName: r.Args["cluster"], BrokerID: id}))
 }

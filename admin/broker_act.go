@@ -170,16 +170,20 @@ func (c *Client) PlanPopRecords(ctx context.Context, t Target) (Plan, error) {
 	return c.planOneAct(ctx, actRequest{Act: actPopRecords, Object: cmp.Or(t.Broker, t.Cluster), Place: place{Brokers: &t}})
 }
 
-// PlanElectMaster plans to let a controller make a replica the master of its name.
+// PlanElectMaster plans to let a controller make a replica the master of its name. Refused are ids that the controller does not have
+// and replicas that are not alive (*RefusedError).
 func (c *Client) PlanElectMaster(ctx context.Context, controller, cluster, broker string, id int64) (Plan, error) {
 	return c.planOneAct(ctx, actRequest{Act: actElect, Object: broker, Place: place{Addrs: []string{controller}}, Args: map[string]string{"cluster": cluster, "id": strconv.FormatInt(id, 10)}})
 }
 
-// PlanCleanBroker plans to let a controller forget a broker: the replicas with these
-// ids, ; between them, or all that are not alive.
+// PlanCleanBroker plans to let a controller forget a broker: the replicas with these ids, ; between them, which must not be alive, or
+// the name with all its replicas, which must have no master; with living whatever they are.
 func (c *Client) PlanCleanBroker(ctx context.Context, controller, cluster, broker, ids string, living bool) (Plan, error) {
 	if !living && cluster == "" {
 		return nil, invalidf("cannot clean the metadata of broker %q: the cluster is missing, which tells who is alive", broker)
+	}
+	if living && ids != "" {
+		return nil, invalidf("cannot clean broker ids %q with living: controllers look at no ids then, and forget all replicas of the name", ids)
 	}
 	for id := range strings.SplitSeq(ids, ";") {
 		if _, err := strconv.ParseInt(id, 10, 64); ids != "" && err != nil {
@@ -223,15 +227,23 @@ func (c *Client) PlanLiteDispatch(ctx context.Context, topic, group, clientID, b
 		return nil, err
 	}
 	var addrs []string
+	names := map[string]string{}
 	for _, b := range brokers {
 		if broker == "" || b.Name == broker || b.Addr == broker {
-			addrs = append(addrs, b.Addr)
+			addrs, names[b.Addr] = append(addrs, b.Addr), b.Name
 		}
 	}
 	if len(addrs) == 0 {
 		return nil, &NotFoundError{Kind: "broker", Name: broker}
 	}
-	return c.planOneAct(ctx, actRequest{Act: actLiteDispatch, Object: group, Place: place{Addrs: addrs}, Args: map[string]string{"topic": topic, "client": clientID}})
+	p, err := c.planAct(ctx, actRequest{Act: actLiteDispatch, Object: group, Place: place{Addrs: addrs}, Args: map[string]string{"topic": topic, "client": clientID}})
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.servers {
+		p.servers[i].Name = names[p.servers[i].Addr]
+	}
+	return p, nil
 }
 
 // PlanRocksDBToJSON plans to let brokers that keep their configuration in RocksDB write

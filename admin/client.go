@@ -198,6 +198,11 @@ func succeeded(r *remoting.Command) bool { return r.Code == remoting.RespSuccess
 
 // ask sends a request to one address; a code other than success is a *remoting.ResponseError.
 func (c *Client) ask(ctx context.Context, addr string, req *remoting.Command) (*remoting.Command, error) {
+	return c.askWithin(ctx, c.cfg.BrokerTimeout, addr, req)
+}
+
+// askWithin is ask with another limit.
+func (c *Client) askWithin(ctx context.Context, limit time.Duration, addr string, req *remoting.Command) (*remoting.Command, error) {
 	if err := avoided(ctx, addr); err != nil {
 		return nil, err
 	}
@@ -205,7 +210,7 @@ func (c *Client) ask(ctx context.Context, addr string, req *remoting.Command) (*
 	if err := round.silence(addr); err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, c.cfg.BrokerTimeout)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c.requests.Add(1)
 	resp, err := c.conn.Call(limited, addr, req)

@@ -239,6 +239,7 @@ type containerOptions struct {
 }
 
 func (o *containerOptions) add(a *app, c *cobra.Command, destructive bool) {
+	o.long = true // the container answers when the broker has started, or stopped
 	o.changeFlags.add(a, c, destructive, false)
 	grouped(c, groupTarget, func(f *pflag.FlagSet) { f.StringVar(&o.container, "container", "", "address of the container") })
 }
@@ -361,14 +362,18 @@ func newControllerPurgeCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "purge BROKER",
 		Short: "Let a controller forget the metadata of a broker",
-		Long: `Without --id it forgets all replicas of the name that are not alive; one that is alive
-only with --living.`,
+		Long: `With --id it forgets those replicas, which must not be alive: they would come back. Without it
+the name goes with all its replicas, which the controller does only while it has no master for
+it, or with --living. What would go is listed, and read back.`,
 		Example: `  mqx admin controller purge broker-a -c DefaultCluster --id 3 --controller 10.0.0.1:9878 --confirm broker-a
   mqx admin controller purge broker-a --living --controller 10.0.0.1:9878 --dry-run`,
 		Args: exactArgs("BROKER"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.controller == "" || o.clusterName == "" && !o.living {
 				return usagef("cannot run %q: --controller and --cluster are needed", c.CommandPath()).try("-c DefaultCluster --controller 10.0.0.1:9878")
+			}
+			if o.living && len(o.ids) > 0 {
+				return usagef("cannot use --id with --living: the controller would forget all replicas of the name").try("--id alone, once the replica is stopped")
 			}
 			return o.run(a, c, func(ctx context.Context, client *admin.Client) (admin.Plan, error) {
 				return client.PlanCleanBroker(ctx, o.controller, o.clusterName, args[0], strings.Join(o.ids, ";"), o.living)
@@ -377,8 +382,8 @@ only with --living.`,
 	}
 	o.add(a, c, true)
 	grouped(c, groupTarget, func(f *pflag.FlagSet) {
-		f.StringArrayVar(&o.ids, "id", nil, "forget the replica with this id only; may be repeated")
-		f.BoolVar(&o.living, "living", false, "one that is alive as well")
+		f.StringArrayVar(&o.ids, "id", nil, "forget the replica with this id only, which is not alive; may be repeated")
+		f.BoolVar(&o.living, "living", false, "the name with all its replicas, although it has a master")
 	})
 	return c
 }

@@ -20,6 +20,7 @@ type changeFlags struct {
 	safety  safetyFlags
 	cluster string
 	broker  string
+	long    bool // only a --timeout that is given bounds it
 }
 
 // add adds the flags. Without brokers there is no choice of brokers.
@@ -53,7 +54,7 @@ func (o *changeFlags) runAll(a *app, c *cobra.Command, p plans) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
-	return (&change{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety}).run(p)
+	return (&change{app: a, cmd: c, target: &o.target, output: &o.output, safety: &o.safety, long: o.long}).run(p)
 }
 
 // given is a flag's value, nil where the flag was not given: what is not given stays.

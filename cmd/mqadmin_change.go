@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -21,18 +22,30 @@ type mqadminAct struct {
 	required          []string
 	flags             func(f *pflag.FlagSet)
 	plan              func(ctx context.Context, c *cobra.Command, client *admin.Client) (admin.Plan, error)
-	// line is what is printed of each step; end once, behind them.
-	line func(s admin.Step) string
-	end  func() string
+	// line is what is printed of each step; begin once, before them, and end behind them.
+	begin func() string
+	line  func(s admin.Step) string
+	end   func() string
+	long  bool // only a --timeout that is given bounds it
 }
 
 // command makes the command of it.
 func (m mqadminAct) command(a *app) *cobra.Command {
 	return mqadminCmd(a, m.name, m.short, m.ours, true, m.required, m.flags,
 		func(ctx context.Context, c *cobra.Command, o *mqadminOptions, client *admin.Client) error {
+			if m.long {
+				whole, cancel := a.deadline(c, false)
+				defer cancel()
+				ctx = whole
+			}
 			done, err := a.mqadminChange(ctx, c, o, client, func() (admin.Plan, error) { return m.plan(ctx, c, client) })
 			if err != nil {
 				return err
+			}
+			if m.begin != nil {
+				if err := a.printf("%s", m.begin()); err != nil {
+					return err
+				}
 			}
 			return a.mqadminDone(done, m.line, m.end)
 		})
@@ -311,7 +324,12 @@ func mqadminControllerActs() []mqadminAct {
 				}
 				return client.PlanElectMaster(ctx, elect.controller, elect.cluster, elect.broker, id)
 			},
-			line: func(s admin.Step) string { return apacheElected(elect.cluster, elect.broker, s.After) },
+			line: func(s admin.Step) string {
+				if s.Action == admin.ActionNone {
+					return fmt.Sprintf("broker id %s is the master of %s already\n", elect.ids, elect.broker)
+				}
+				return apacheElected(elect.cluster, elect.broker, s.After)
+			},
 		},
 		{
 			name: "cleanBrokerMetadata", short: "Clean metadata of broker on controller", ours: "mqx admin controller purge BROKER -c CLUSTER --controller ADDR", required: []string{"controllerAddress", "brokerName|bn"},
@@ -338,7 +356,7 @@ func mqadminContainerActs() []mqadminAct {
 	var container, config, rmContainer, identity string
 	return []mqadminAct{
 		{
-			name: "addBroker", short: "Add a broker to specified container", ours: "mqx admin broker create --container ADDR --broker-config FILE", required: []string{"brokerContainerAddr", "brokerConfigPath"},
+			long: true, name: "addBroker", short: "Add a broker to specified container", ours: "mqx admin broker create --container ADDR --broker-config FILE", required: []string{"brokerContainerAddr", "brokerConfigPath"},
 			flags: func(f *pflag.FlagSet) {
 				f.StringVarP(&container, "brokerContainerAddr", "c", "", "broker container address")
 				f.StringVarP(&config, "brokerConfigPath", "b", "", "broker config path")
@@ -349,7 +367,7 @@ func mqadminContainerActs() []mqadminAct {
 			end: func() string { return "add broker to " + container + " success\n" },
 		},
 		{
-			name: "removeBroker", short: "Remove a broker from specified container", ours: "mqx admin broker rm BROKER --id N -c CLUSTER --container ADDR", required: []string{"brokerContainerAddr", "brokerIdentity"},
+			long: true, name: "removeBroker", short: "Remove a broker from specified container", ours: "mqx admin broker rm BROKER --id N -c CLUSTER --container ADDR", required: []string{"brokerContainerAddr", "brokerIdentity"},
 			flags: func(f *pflag.FlagSet) {
 				f.StringVarP(&rmContainer, "brokerContainerAddr", "c", "", "broker container address")
 				f.StringVarP(&identity, "brokerIdentity", "b", "", "information to identify a broker: clusterName:brokerName:brokerId")
@@ -375,13 +393,20 @@ func mqadminContainerActs() []mqadminAct {
 func apacheElected(cluster, broker string, said any) string {
 	text, _ := said.(string)
 	values := map[string]string{}
+	replicas := ""
 	for part := range strings.SplitSeq(text, ", ") {
-		if i := strings.LastIndex(part, " "); i > 0 {
-			values[part[:i]] = part[i+1:]
+		i := strings.LastIndex(part, " ")
+		if i < 0 {
+			continue
+		}
+		name, value := part[:i], part[i+1:]
+		values[name] = value
+		if id, ok := strings.CutPrefix(name, "replica "); ok {
+			replicas += fmt.Sprintf("\t#Broker\t%s\t%s\n", id, value)
 		}
 	}
-	return fmt.Sprintf("\n#ClusterName\t%s\n#BrokerName\t%s\n#BrokerMasterAddr\t%s\n#MasterEpoch\t%s\n#SyncStateSetEpoch\t%s\n",
-		cluster, broker, values["master"], values["epoch"], values["epoch of the sync state set"])
+	return fmt.Sprintf("\n#ClusterName\t%s\n#BrokerName\t%s\n#BrokerMasterAddr\t%s\n#MasterEpoch\t%s\n#SyncStateSetEpoch\t%s\n%s",
+		cluster, broker, values["master"], values["epoch"], values["epoch of the sync state set"], replicas)
 }
 
 func newMqadminExportMetadata(a *app) *cobra.Command {
@@ -438,7 +463,8 @@ func newMqadminLiteDispatch(a *app) *cobra.Command {
 		plan: func(ctx context.Context, _ *cobra.Command, c *admin.Client) (admin.Plan, error) {
 			return c.PlanLiteDispatch(ctx, topic, group, client, broker)
 		},
-		line: func(s admin.Step) string { return fmt.Sprintf("%-50s %s\n", s.Addr, "OK") },
+		begin: func() string { return fmt.Sprintf("Group And Topic Info: [%s] [%s]\n\n", group, topic) },
+		line:  func(s admin.Step) string { return fmt.Sprintf("%-30s %-12s\n", cmp.Or(s.Broker, s.Addr), "dispatched") },
 	}.command(a)
 }
 

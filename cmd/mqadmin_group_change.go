@@ -250,7 +250,10 @@ func newMqadminDumpCompaction(a *app) *cobra.Command {
 			return a.dumpRecords(file)
 		},
 	}
-	grouped(c, groupTarget, func(f *pflag.FlagSet) { f.StringVarP(&file, "file", "f", "", "to dump file name") })
+	grouped(c, groupTarget, func(f *pflag.FlagSet) {
+		f.StringVarP(&file, "file", "f", "", "to dump file name")
+		f.StringP("namesrvAddr", "n", "", "not needed: every command of Apache's takes it")
+	})
 	return c
 }
 
@@ -317,8 +320,8 @@ func newMqadminRocksDBToJSON(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.mqadminDone(done, func(s admin.Step) string {
-				return "broker export done. brokerName: " + s.Broker + " addr: " + s.Addr + "\n"
-			}, nil)
+			return a.mqadminDone(done, nil, func() string {
+				return "Use [rpc mode] call all brokers in cluster to export to json file \nbroker export done.\n"
+			})
 		})
 }

@@ -196,7 +196,7 @@ func newMqadminGetLiteGroupInfo(a *app) *cobra.Command {
 
 func (a *app) mqadminLiteGroup(parent, group, lite string, found []admin.Lite[remoting.LiteGroupInfo], errs []admin.TargetError) error {
 	const form = "%-50v %-16v %-16v %-16v %-30v\n"
-	heading := fmt.Sprintf("Lite Group Info: [%s] [%s]\n", parent, group)
+	heading := fmt.Sprintf("Lite Group Info: [%s] [%s]\n", group, parent)
 	if lite != "" {
 		heading += fmt.Sprintf(form, "#Broker Name", "#BrokerOffset", "#ConsumeOffset", "#LagCount", "#LastUpdate")
 	}
