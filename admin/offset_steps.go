@@ -91,10 +91,13 @@ func (p *OffsetPlan) Notes() []Note {
 	if p.online {
 		how = fmt.Sprintf("%s online and are told at their next pull; with push clients up to half a minute passes before they go on", words.Count(len(p.members), "member is", "members are"))
 		if p.kind == remoting.ConsumeActively {
-			how = fmt.Sprintf("%s online and fetch for themselves: lite pull consumers take it over, one that keeps offsets of its own does not", words.Count(len(p.members), "member is", "members are"))
+			how = fmt.Sprintf("%s online and fetch for themselves: one that keeps offsets of its own does not take it over; lite pull consumers do, after what they hold", words.Count(len(p.members), "member is", "members are"))
 		}
 	}
 	notes = append(notes, Note{"group", how})
+	if p.online && p.kind == remoting.ConsumeActively && skipped > 0 {
+		notes = append(notes, Note{"mind", "a lite pull consumer commits behind what it holds, over what is set here, until a message comes behind it: stopped ones take the offset as it is"})
+	}
 	for _, t := range slices.Sorted(maps.Keys(p.waiting)) {
 		what := "are kept and come as before"
 		if p.spec.Retry == RetrySkip {

@@ -420,3 +420,21 @@ func TestRetryTopicOfAReset(t *testing.T) { // N031
 		t.Errorf("%v %v", now, err)
 	}
 }
+
+// Who puts lite pull consumers forward is told that they commit over it.
+func TestOffsetNotesOfLitePull(t *testing.T) {
+	some, none := int64(3), int64(0)
+	minds := func(p *OffsetPlan) bool {
+		return slices.ContainsFunc(p.Notes(), func(n Note) bool { return n.Word == "mind" })
+	}
+	for _, tt := range []struct {
+		kind    string
+		skipped *int64
+		want    bool
+	}{{remoting.ConsumeActively, &some, true}, {remoting.ConsumeActively, &none, false}, {remoting.ConsumePassively, &some, false}} {
+		p := &OffsetPlan{online: true, kind: tt.kind, members: []string{"a"}, steps: []offsetStep{{Move: OffsetMove{Skipped: tt.skipped, Repeated: &none}}}}
+		if minds(p) != tt.want {
+			t.Errorf("%s, %d skipped: %v", tt.kind, *tt.skipped, p.Notes())
+		}
+	}
+}

@@ -58,8 +58,11 @@ at its start or end.
 Of a group that is offline the offset is committed. Of one that is online the broker tells
 the members at their next pull; push clients drop what they hold and go on from there within
 half a minute. Groups that pop are reset at the broker, which also forgets what it has handed
-out. Lite pull consumers take the offset over; pull consumers that keep their own do not.
-Members that read in broadcast keep offsets themselves, on their machines: that is refused.
+out. Pull consumers that keep offsets of their own do not take it over; lite pull consumers do
+at their next pull, but first return what they hold, up to 1,000 messages of a queue, and commit
+behind that, over what was set, until a message comes behind it. So stop them for a reset that
+skips, or let the application seek. Members that read in broadcast keep offsets themselves, on
+their machines: that is refused.
 
 Messages that wait in the retry topics of the group come as before, unless --retry skip.`,
 		Example: `  mqx admin offset reset -g billing -t ORDERS --to @-2h
