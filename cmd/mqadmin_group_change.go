@@ -3,13 +3,13 @@ package cmd
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"mqx/admin"
+	"mqx/client"
 	"mqx/internal/userfile"
 	"mqx/message"
 	"mqx/remoting"
@@ -268,22 +268,11 @@ func (a *app) dumpRecords(path string) error {
 		if err != nil {
 			return nil // the file ends with bytes that are no records
 		}
-		if err := a.printf("%s\n", apacheRecordText(&m)); err != nil {
+		if err := a.printf("%s\n", javaMessageOf(client.NewReceived(m, remoting.MessageQueue{BrokerName: "null"}), "null")); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// apacheRecordText is a message as Java writes it in one line.
-func apacheRecordText(m *message.Received) string {
-	var props []string
-	for k, v := range m.Properties {
-		props = append(props, k+"="+v)
-	}
-	slices.Sort(props)
-	return fmt.Sprintf("MessageExt [brokerName=null, queueId=%d, storeSize=%d, queueOffset=%d, sysFlag=%d, bornTimestamp=%d, storeTimestamp=%d, commitLogOffset=%d, reconsumeTimes=%d, toString()=Message{topic='%s', flag=%d, properties={%s}, body=%d bytes}]",
-		m.QueueID, m.Size, m.QueueOffset, m.SysFlag, m.BornTimestamp, m.StoreTimestamp, m.PhysicalOffset, m.ReconsumeTimes, m.Topic, m.Flag, strings.Join(props, ", "), len(m.Body))
 }
 
 // noRocksDBHere is why commands that open a RocksDB on this machine are refused.

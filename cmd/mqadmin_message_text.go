@@ -42,11 +42,16 @@ func javaMessage(m *client.Received) string {
 	for i, b := range m.Body {
 		body[i] = fmt.Sprint(int8(b))
 	}
+	return javaMessageOf(m, "["+strings.Join(body, ", ")+"]")
+}
+
+// javaMessageOf is javaMessage with the body as it is to be said.
+func javaMessageOf(m *client.Received, body string) string {
 	host := func(text string) string { return "/" + text }
 	return fmt.Sprintf("MessageExt [brokerName=%s, queueId=%d, storeSize=%d, queueOffset=%d, sysFlag=%d, bornTimestamp=%d, bornHost=%s, storeTimestamp=%d, storeHost=%s, msgId=%s, "+
-		"commitLogOffset=%d, bodyCRC=%d, reconsumeTimes=%d, preparedTransactionOffset=%d, toString()=Message{topic='%s', flag=%d, properties=%s, body=[%s], transactionId='%s'}]",
+		"commitLogOffset=%d, bodyCRC=%d, reconsumeTimes=%d, preparedTransactionOffset=%d, toString()=Message{topic='%s', flag=%d, properties=%s, body=%s, transactionId='%s'}]",
 		m.Queue.BrokerName, m.QueueID, m.Size, m.QueueOffset, m.SysFlag, m.BornTimestamp, host(m.BornHost.String()), m.StoreTimestamp, host(m.StoreHost.String()), m.OffsetID,
-		m.PhysicalOffset, m.BodyCRC&0x7FFFFFFF, m.ReconsumeTimes, m.PreparedTransactionOffset, m.Topic, m.Flag, javaProperties(m.Properties), strings.Join(body, ", "), javaNull(m.Property(message.PropTransactionID)))
+		m.PhysicalOffset, m.BodyCRC&0x7FFFFFFF, m.ReconsumeTimes, m.PreparedTransactionOffset, m.Topic, m.Flag, javaProperties(m.Properties), body, javaNull(m.Property(message.PropTransactionID)))
 }
 
 func javaNull(s string) string {
