@@ -1,9 +1,11 @@
 package broker
 
 import (
+	"maps"
 	"testing"
 	"time"
 
+	"mqx/internal/vfs"
 	"mqx/remoting"
 )
 
@@ -49,5 +51,36 @@ func TestRepeatedCommitsAreNoNews(t *testing.T) {
 	}
 	if at(m, 2) != 9 {
 		t.Errorf("an offset that was committed after a reset is %d, want 9", at(m, 2))
+	}
+}
+
+// A master whose light queues are off keeps what was committed to one at a slave that has them, and does not call it removed.
+func TestLightQueuesThatAreOffAreNotRemoved(t *testing.T) {
+	told := &remoting.HAOffsets{
+		OffsetTable: map[string]map[int32]int64{"%LMQ%x@lite": {0: 7}, "%LMQ%x@reset": {0: 7}, "GONE@lite": {0: 7}},
+		CommittedAt: map[string]map[int32]int64{"%LMQ%x@lite": {0: 1}, "%LMQ%x@reset": {0: 1}, "GONE@lite": {0: 1}},
+	}
+	nothing := func(string) bool { return false }
+	none := func(string, int32) int64 { return 0 }
+	for _, c := range []struct {
+		light string
+		want  map[string]map[int32]int64
+		at    int64
+	}{
+		{"", map[string]map[int32]int64{"GONE@lite": {0: removedAtMaster}, "%LMQ%x@reset": {0: 2}}, 7},
+		{"/config/lmqConsumerOffset.json", map[string]map[int32]int64{"GONE@lite": {0: removedAtMaster}, "%LMQ%x@lite": {0: removedAtMaster}, "%LMQ%x@reset": {0: removedAtMaster}}, 4},
+	} {
+		b := &Broker{log: quiet, offsets: newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", time.Now, 1, quiet)}
+		b.offsets.light = c.light
+		for _, off := range []int64{4, 2} {
+			b.offsets.Commit([]byte("%LMQ%x"), []byte("reset"), 0, off)
+		}
+		b.offsets.Commit([]byte("%LMQ%x"), []byte("lite"), 0, 4)
+		if got := b.mergeBackTo("slave", told, nothing, none); !maps.EqualFunc(got, c.want, maps.Equal) {
+			t.Errorf("light queues in %q: the master answers %v, want %v", c.light, got, c.want)
+		}
+		if at, _ := b.offsets.Committed("%LMQ%x", "lite", 0); at != c.at {
+			t.Errorf("light queues in %q: the offset is %d, want %d", c.light, at, c.at)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mqx/internal/fastjson"
+	"mqx/message"
 	"mqx/remoting"
 	"mqx/store/ha"
 )
@@ -207,8 +208,10 @@ func (b *Broker) mergeBackTo(slave string, told *remoting.HAOffsets, there func(
 		if !ok {
 			continue
 		}
+		// Light queues that are off here stand in no table and have no end that is known (offsetTable.lower): nobody has removed them.
+		dark := message.IsLMQ(topic) && b.offsets.light == ""
 		for q, at := range queues {
-			if !there(topic) {
+			if !dark && !there(topic) {
 				stands(key, q, removedAtMaster)
 				continue
 			}
@@ -221,7 +224,9 @@ func (b *Broker) mergeBackTo(slave string, told *remoting.HAOffsets, there func(
 				stands(key, q, have)
 				continue
 			}
-			at = min(at, end(topic, q))
+			if !dark {
+				at = min(at, end(topic, q))
+			}
 			if have, ok := b.offsets.Committed(topic, group, q); !ok || at > have {
 				b.offsets.Commit([]byte(topic), []byte(group), q, at)
 				b.log.Info("an offset that was committed to a slave meanwhile is taken over", "slave", slave, "topic", topic, "group", group, "queue", q, "was", have, "is", at)
