@@ -60,10 +60,9 @@ type offsetTable struct {
 	}
 	kept remoting.DataVersion // of the file that was loaded; zero for none
 
-	own        commitTimes // of a slave: what was committed to it and its master has not got
-	ownEpoch   atomic.Int64
-	setBack    commitTimes // when somebody set an offset back
-	setBackAll atomic.Int64
+	own      commitTimes // of a slave: what was committed to it and its master has not got
+	ownEpoch atomic.Int64
+	setBack  setBacks // when somebody set an offset back
 }
 
 func newOffsetTable(fsys vfs.FS, path string, now func() time.Time, step int64, log *slog.Logger) *offsetTable {
@@ -113,8 +112,7 @@ func (t *offsetTable) Load() error {
 	}
 	t.own.load(read.CommittedHere)
 	t.ownEpoch.Store(read.CommittedEpoch)
-	t.setBack.load(read.SetBack)
-	t.setBackAll.Store(read.SetBackAll)
+	t.setBack.fromFile(read.SetBack, read.SetBackAll)
 	t.dirty.Store(false)
 	return nil
 }
@@ -169,31 +167,49 @@ func (t *offsetTable) Committed(topic, group string, queue int32) (int64, bool) 
 // Commit stores an offset. It may go back. While a reset of the queue is
 // pending it is swallowed. old is what stood there, -1 for nothing.
 func (t *offsetTable) Commit(topic, group []byte, queue int32, offset int64) (old int64, swallowed bool) {
+	old, done := t.commitIf(topic, group, queue, offset, nil)
+	return old, !done
+}
+
+// commitIf is Commit where may says so, which is asked under the lock with what stands there, -1 for nothing: consumers commit at
+// the same time. done is false where nothing was stored.
+func (t *offsetTable) commitIf(topic, group []byte, queue int32, offset int64, may func(old int64) bool) (old int64, done bool) {
 	s := t.shard(topic, group)
 	s.Lock()
 	g := s.table[offsetKey{string(topic), string(group)}]
+	old, pending := g.at(queue)
+	if may != nil && !may(old) || pending {
+		s.Unlock()
+		return old, false
+	}
 	if g == nil {
 		g = &groupOffsets{committed: map[int32]int64{}}
 		s.table[offsetKey{string(topic), string(group)}] = g
 	}
-	old, ok := g.committed[queue]
-	if !ok {
-		old = -1
-	}
-	if _, pending := g.reset[queue]; pending {
-		s.Unlock()
-		return old, true
-	}
 	g.committed[queue] = offset
+	if offset < old {
+		t.noteSetBack(offsetKey{string(topic), string(group)}, queue)
+	}
 	s.Unlock()
 	if old != offset && t.peers != nil && t.peers.active.Load() {
 		t.peers.offset(string(topic), string(group), queue, offset, false)
 	}
 	if t.counted(); offset < old {
-		t.noteSetBack(offsetKey{string(topic), string(group)}, queue)
 		t.turned()
 	}
-	return old, false
+	return old, true
+}
+
+// at is the committed offset of a queue, -1 for nothing, and whether a reset of it is pending. g may be nil.
+func (g *groupOffsets) at(queue int32) (offset int64, pending bool) {
+	if g == nil {
+		return -1, false
+	}
+	_, pending = g.reset[queue]
+	if offset, ok := g.committed[queue]; ok {
+		return offset, pending
+	}
+	return -1, pending
 }
 
 // counted marks the table as changed, with a new data version each step commits.
@@ -275,6 +291,7 @@ func (t *offsetTable) Reset(topic, group string, queue int32, offset int64) {
 		g.reset = map[int32]int64{}
 	}
 	g.reset[queue] = offset
+	t.noteSetBack(k, queue)
 	s.Unlock()
 	t.tell(k, queue, offset)
 	t.turned()
@@ -282,7 +299,6 @@ func (t *offsetTable) Reset(topic, group string, queue int32, offset int64) {
 
 // tell tells slaves of an offset that somebody has set.
 func (t *offsetTable) tell(k offsetKey, queue int32, offset int64) {
-	t.noteSetBack(k, queue)
 	if t.peers != nil && t.peers.active.Load() {
 		t.peers.offset(k.topic, k.group, queue, offset, true)
 	}
@@ -370,8 +386,13 @@ func (t *offsetTable) remove(drop func(offsetKey) bool) {
 func (t *offsetTable) Clone(src, dst, topic string) {
 	from := t.Queues(topic, src)
 	for q, off := range from {
-		t.set(offsetKey{topic, dst}, q, off)
-		t.tell(offsetKey{topic, dst}, q, off)
+		k := offsetKey{topic, dst}
+		s := t.shardOf(k)
+		s.Lock()
+		s.get(k).committed[q] = off
+		t.noteSetBack(k, q)
+		s.Unlock()
+		t.tell(k, q, off)
 	}
 	t.turned()
 }
@@ -466,7 +487,8 @@ func (t *offsetTable) Save() error {
 	}
 	file := offsetsFile{ConsumerOffsets: t.inFile(t.Snapshot())}
 	// Behind the offsets: what is in the file has its note there, also when it was changed just now.
-	file.CommittedHere, file.SetBack, file.SetBackAll = t.own.table(), t.setBack.table(), t.setBackAll.Load()
+	file.CommittedHere = t.own.table()
+	file.SetBack, file.SetBackAll = t.setBack.inFile()
 	if file.CommittedHere != nil {
 		file.CommittedEpoch = t.ownEpoch.Load()
 	}

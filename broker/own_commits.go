@@ -66,6 +66,54 @@ func (c *commitTimes) load(table map[string]map[int32]int64) {
 	}
 }
 
+// setBacks are when somebody has set offsets back, or removed them. Safe to share.
+type setBacks struct {
+	commitTimes
+	all int64 // under its lock: nothing is known one by one of what was set back until then
+}
+
+// add remembers a time. Where there are too many, all are forgotten in the same step: a queue may count as set back that was not
+// then, and never the other way round.
+func (s *setBacks) add(k ownCommit, when int64) {
+	s.Lock()
+	defer s.Unlock()
+	if s.of == nil {
+		s.of = map[ownCommit]int64{}
+	}
+	if _, known := s.of[k]; known || len(s.of) < setBackMost {
+		s.of[k] = max(s.of[k], when)
+		return
+	}
+	for _, w := range s.of {
+		when = max(when, w)
+	}
+	s.all = max(s.all, when)
+	clear(s.of)
+}
+
+// since reports whether an offset was set back after a time.
+func (s *setBacks) since(k ownCommit, when int64) bool {
+	s.Lock()
+	defer s.Unlock()
+	return s.of[k] > when || s.all > when
+}
+
+// inFile is what a file has of it.
+func (s *setBacks) inFile() (table map[string]map[int32]int64, all int64) {
+	table = s.table()
+	s.Lock() // behind the table: what was forgotten since is in both
+	defer s.Unlock()
+	return table, s.all
+}
+
+// fromFile takes that over.
+func (s *setBacks) fromFile(table map[string]map[int32]int64, all int64) {
+	s.load(table)
+	s.Lock()
+	defer s.Unlock()
+	s.all = all
+}
+
 // note remembers a time unless there are as many as may be.
 func (c *commitTimes) note(k ownCommit, when int64, most int) bool {
 	c.Lock()
@@ -133,19 +181,8 @@ func (t *offsetTable) settleOwn(told map[string]map[int32]int64) bool {
 	return gone
 }
 
-// noteSetBack remembers that somebody has set an offset back, or removed it. What a slave was told before is not taken over then.
+// noteSetBack remembers that somebody has set an offset back, or removed it: what was committed to a slave before is not taken
+// over then. It is called under the lock of the part of the table, so that whoever sees the offset sees the note.
 func (t *offsetTable) noteSetBack(k offsetKey, queue int32) {
-	now := t.now().UnixMilli()
-	if t.setBack.note(ownCommit{k, queue}, now, setBackMost) {
-		return
-	}
-	t.setBackAll.Store(now) // first: in between a queue is set back twice, and never not at all
-	t.setBack.load(nil)
-}
-
-// setSince reports whether somebody has set an offset back since a time.
-func (t *offsetTable) setSince(k ownCommit, when int64) bool {
-	t.setBack.Lock()
-	defer t.setBack.Unlock()
-	return t.setBack.of[k] > when || t.setBackAll.Load() > when
+	t.setBack.add(ownCommit{k, queue}, t.now().UnixMilli())
 }

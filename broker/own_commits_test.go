@@ -2,6 +2,9 @@ package broker
 
 import (
 	"maps"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,6 +84,123 @@ func TestLightQueuesThatAreOffAreNotRemoved(t *testing.T) {
 		}
 		if at, _ := b.offsets.Committed("%LMQ%x", "lite", 0); at != c.at {
 			t.Errorf("light queues in %q: the offset is %d, want %d", c.light, at, c.at)
+		}
+	}
+}
+
+// A save that comes between a reset and its note does not write the one without the other: after a kill, nothing would keep what was
+// committed to a slave before from undoing the reset.
+func TestResetAndNoteAreSavedTogether(t *testing.T) {
+	for name, set := range map[string]func(*offsetTable){
+		"a commit": func(o *offsetTable) { o.Commit([]byte("T"), []byte("G"), 0, 2) },
+		"a reset":  func(o *offsetTable) { o.Reset("T", "G", 0, 2) },
+		"a clone":  func(o *offsetTable) { o.Clone("H", "G", "T") },
+		"removed":  func(o *offsetTable) { o.RemoveQueue("T", "G", 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var hook func()
+			now := func() time.Time { // is asked for the note
+				if h := hook; h != nil {
+					hook = nil
+					h()
+				}
+				return fixedNow()
+			}
+			fsys := vfs.NewMem()
+			o := newOffsetTable(fsys, "/config/consumerOffset.json", now, 1000, quiet)
+			o.Commit([]byte("T"), []byte("H"), 0, 2)
+			o.Commit([]byte("T"), []byte("G"), 0, 9)
+			saved := make(chan error, 1)
+			hook = func() {
+				done := make(chan struct{})
+				go func() { saved <- o.Save(); close(done) }()
+				select {
+				case <-done:
+				case <-time.After(20 * time.Millisecond): // it waits for the note, which is right
+				}
+			}
+			set(o)
+			if err := <-saved; err != nil {
+				t.Fatal(err)
+			}
+			n := newOffsetTable(fsys, "/config/consumerOffset.json", fixedNow, 1000, quiet)
+			if err := n.Load(); err != nil {
+				t.Fatal(err)
+			}
+			k := ownCommit{offsetKey{"T", "G"}, 0}
+			if at, _ := n.Committed("T", "G", 0); at != 9 && !n.setBack.since(k, fixedNow().UnixMilli()-1) {
+				t.Errorf("the file has the offset %d and no note that it was set back", at)
+			}
+		})
+	}
+}
+
+// Where there are too many queues that were set back, the time of the newest stands for all, also where two find that at a time and
+// the one that looked at the clock first comes last.
+func TestSetBacksThatAreTooMany(t *testing.T) {
+	at := int64(20)
+	o := newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", func() time.Time { return time.UnixMilli(at) }, 1, quiet)
+	fill := func() {
+		o.setBack.of = map[ownCommit]int64{}
+		for q := range int32(setBackMost) {
+			o.setBack.of[ownCommit{offsetKey{"T", "many"}, q}] = 1
+		}
+	}
+	set := ownCommit{offsetKey{"T", "G"}, 0}
+	fill()
+	o.noteSetBack(set.offsetKey, set.queue)
+	fill()
+	o.setBack.of[ownCommit{offsetKey{"T", "many"}, 0}] = 30
+	at = 10
+	o.noteSetBack(offsetKey{"T", "G2"}, 0)
+	for k, when := range map[ownCommit]int64{set: 19, {offsetKey{"T", "many"}, 0}: 29, {offsetKey{"T", "G2"}, 0}: 9} {
+		if !o.setBack.since(k, when) {
+			t.Errorf("%v is not known as set back since %d", k, when)
+		}
+	}
+	if o.setBack.since(set, 30) {
+		t.Error("all are set back in the future")
+	}
+	var wg sync.WaitGroup
+	clock := atomic.Int64{}
+	clock.Store(100)
+	for g := range 4 {
+		wg.Go(func() {
+			for q := range int32(setBackMost) {
+				k, when := ownCommit{offsetKey{"T", "G" + strconv.Itoa(g)}, q}, clock.Add(1)
+				o.setBack.add(k, when)
+				if !o.setBack.since(k, when-1) {
+					t.Errorf("%v is not known as set back at %d", k, when)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A reset that comes while the master takes over what was committed to a slave is not undone, nor is a commit that comes then.
+func TestResetsWhileOffsetsAreTakenOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		meanwhile func(o *offsetTable)
+		want      int64
+	}{
+		"reset":  {func(o *offsetTable) { o.Reset("T", "G", 0, 2) }, 2},
+		"back":   {func(o *offsetTable) { o.Commit([]byte("T"), []byte("G"), 0, 2) }, 2},
+		"commit": {func(o *offsetTable) { o.Commit([]byte("T"), []byte("G"), 0, 12) }, 12},
+	} {
+		b := &Broker{log: quiet, offsets: newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", fixedNow, 1, quiet)}
+		b.offsets.Commit([]byte("T"), []byte("G"), 0, 5)
+		told := &remoting.HAOffsets{
+			OffsetTable: map[string]map[int32]int64{"T@G": {0: 9}},
+			CommittedAt: map[string]map[int32]int64{"T@G": {0: fixedNow().UnixMilli() - 1}},
+		}
+		b.mergeBackTo("slave", told, func(string) bool { return true }, func(string, int32) int64 {
+			c.meanwhile(b.offsets)
+			return 20
+		})
+		if at, _ := b.offsets.Committed("T", "G", 0); at != c.want {
+			t.Errorf("%s: the offset is %d, want %d", name, at, c.want)
 		}
 	}
 }

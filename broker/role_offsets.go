@@ -215,21 +215,21 @@ func (b *Broker) mergeBackTo(slave string, told *remoting.HAOffsets, there func(
 				stands(key, q, removedAtMaster)
 				continue
 			}
-			if when, known := told.CommittedAt[key][q]; known && b.offsets.setSince(ownCommit{offsetKey{topic, group}, q}, when) {
-				b.log.Info("an offset that was committed to a slave is not taken over: it was set back here since", "slave", slave, "topic", topic, "group", group, "queue", q, "committed", at)
-				have, ok := b.offsets.Committed(topic, group, q)
-				if !ok {
-					have = removedAtMaster
-				}
-				stands(key, q, have)
-				continue
-			}
 			if !dark {
 				at = min(at, end(topic, q))
 			}
-			if have, ok := b.offsets.Committed(topic, group, q); !ok || at > have {
-				b.offsets.Commit([]byte(topic), []byte(group), q, at)
-				b.log.Info("an offset that was committed to a slave meanwhile is taken over", "slave", slave, "topic", topic, "group", group, "queue", q, "was", have, "is", at)
+			set := false
+			when, known := told.CommittedAt[key][q]
+			have, done := b.offsets.commitIf([]byte(topic), []byte(group), q, at, func(have int64) bool {
+				set = known && b.offsets.setBack.since(ownCommit{offsetKey{topic, group}, q}, when)
+				return at > have && !set
+			})
+			switch log := b.log.With("slave", slave, "topic", topic, "group", group, "queue", q); {
+			case set:
+				log.Info("an offset that was committed to a slave is not taken over: it was set back here since", "committed", at, "is", have)
+				stands(key, q, have) // removedAtMaster for nothing
+			case done:
+				log.Info("an offset that was committed to a slave meanwhile is taken over", "was", have, "is", at)
 			}
 		}
 	}
