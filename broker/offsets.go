@@ -341,6 +341,11 @@ func (t *offsetTable) RemoveTopic(topic string) {
 
 // RemoveQueue forgets the offset of a group in one queue.
 func (t *offsetTable) RemoveQueue(topic, group string, queue int32) {
+	t.removeIf(topic, group, queue, nil)
+}
+
+// removeIf does so where may says so, which is asked under the lock with what stands there; nil is always.
+func (t *offsetTable) removeIf(topic, group string, queue int32, may func(old int64) bool) {
 	s := t.shardOf(offsetKey{topic, group})
 	s.Lock()
 	defer s.Unlock()
@@ -348,7 +353,11 @@ func (t *offsetTable) RemoveQueue(topic, group string, queue int32) {
 	if g == nil {
 		return
 	}
-	if _, ok := g.committed[queue]; ok {
+	old, ok := g.committed[queue]
+	if ok && may != nil && !may(old) {
+		return
+	}
+	if ok {
 		delete(g.committed, queue)
 		t.noteSetBack(offsetKey{topic, group}, queue)
 		t.turned()

@@ -27,7 +27,7 @@ func (b *Broker) commitHere(topic, group []byte, queue int32, offset int64) (old
 }
 
 // haOffsets tells a master that comes back what consumers committed here meanwhile (ReqMqxHA, "offsets").
-func (b *Broker) haOffsets() any {
+func (b *Broker) haOffsets() *remoting.HAOffsets {
 	out := &remoting.HAOffsets{OffsetTable: map[string]map[int32]int64{}, CommittedAt: map[string]map[int32]int64{}}
 	for k, when := range b.offsets.own.copy() {
 		at, ok := b.offsets.Committed(k.topic, k.group, k.queue)
@@ -47,54 +47,74 @@ func (b *Broker) haOffsets() any {
 const removedAtMaster = -1
 
 // bringBack tells the master what was committed to this slave, where the master came back without asking: this slave was away
-// itself. The log is known to be a beginning of the master's; what lies behind its end here may be others there.
+// itself. The log is known to be a beginning of the master's.
 func (s *slave) bringBack(ctx context.Context) error {
 	if s.tables.offsets == nil || s.follower.State().Phase != ha.PhaseFollowing {
 		return nil
 	}
-	told := s.b.haOffsets().(*remoting.HAOffsets)
-	for key, queues := range told.OffsetTable {
+	return s.b.bringBackTo(ctx, s.tables.master)
+}
+
+func (b *Broker) bringBackTo(ctx context.Context, master string) error {
+	have := b.haOffsets()
+	if len(have.OffsetTable) == 0 {
+		return nil
+	}
+	back, err := b.giveOffsets(ctx, master, have)
+	if err != nil {
+		return fmt.Errorf("cannot tell the master %s what was committed to this slave: %w", master, err)
+	}
+	b.takeStanding(have, back)
+	return nil
+}
+
+// giveOffsets tells a master what was committed here, and returns what stands there instead. What lies behind the end of the log
+// here may be others there.
+func (b *Broker) giveOffsets(ctx context.Context, master string, have *remoting.HAOffsets) (*remoting.HAOffsets, error) {
+	told := &remoting.HAOffsets{OffsetTable: map[string]map[int32]int64{}, CommittedAt: have.CommittedAt}
+	for key, queues := range have.OffsetTable {
 		topic, _, _ := splitOffsetKey(key)
+		told.OffsetTable[key] = map[int32]int64{}
 		for q, at := range queues {
-			queues[q] = min(at, s.b.store.EndOffset(topic, q))
+			told.OffsetTable[key][q] = min(at, b.store.EndOffset(topic, q))
 		}
 	}
-	if len(told.OffsetTable) == 0 {
-		return nil
+	body, err := fastjson.MarshalStandard(told)
+	if err != nil {
+		return nil, err
 	}
 	req := remoting.NewRequest(remoting.ReqMqxHA, nil)
 	req.Fields.Set(remoting.FieldAct, remoting.HAActTakeOffsets)
-	body, err := fastjson.MarshalStandard(told)
-	if err != nil {
-		return err
-	}
 	req.Body = body
-	answer, err := s.b.askAt(ctx, s.tables.master, req)
+	answer, err := b.askAt(ctx, master, req)
+	back := &remoting.HAOffsets{}
 	var refused *remoting.ResponseError
-	if errors.As(err, &refused) && (refused.Code == remoting.RespRequestCodeNotSupported || refused.Code == remoting.RespInvalidParameter) {
-		return nil // a master of Apache, or of an mqx that does not know this act
+	if errors.As(err, &refused) && (refused.Code == remoting.RespRequestCodeNotSupported || refused.Code == remoting.RespInvalidParameter && refused.Remark == unknownAct(remoting.HAActTakeOffsets)) {
+		return back, nil // a master of Apache, or of an mqx that does not know this act
 	}
-	var back remoting.HAOffsets
 	if err == nil {
-		err = fastjson.Unmarshal(answer, &back)
+		err = fastjson.Unmarshal(answer, back)
 	}
-	if err != nil {
-		return fmt.Errorf("cannot tell the master %s what was committed to this slave: %w", s.tables.master, err)
-	}
+	return back, err
+}
+
+// takeStanding takes over what the master has set back, or removed, of what it was told; not where a consumer has committed since.
+func (b *Broker) takeStanding(told, back *remoting.HAOffsets) {
 	for key, queues := range back.OffsetTable {
 		topic, group, ok := splitOffsetKey(key)
 		for q, at := range queues {
+			was, asked := told.OffsetTable[key][q]
+			same := func(old int64) bool { return old == was }
 			switch {
-			case !ok:
+			case !ok || !asked:
 			case at == removedAtMaster:
-				s.b.offsets.RemoveQueue(topic, group, q) // and what was never committed is nobody's own
-			default:
-				s.b.offsets.Commit([]byte(topic), []byte(group), q, at)
+				b.offsets.removeIf(topic, group, q, same) // and what was never committed is nobody's own
+			case at >= 0:
+				b.offsets.commitIf([]byte(topic), []byte(group), q, at, same)
 			}
 		}
 	}
-	s.b.offsets.settleOwn(back.OffsetTable)
-	return nil
+	b.offsets.settleOwn(back.OffsetTable)
 }
 
 // haTakeOffsets serves that, and answers what was set back here since.

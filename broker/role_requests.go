@@ -63,7 +63,7 @@ func (b *Broker) handleHA(r *server.Request) {
 			return err
 		})
 	default:
-		err = refuse(remoting.RespInvalidParameter, "no act %q is known", act)
+		err = refuse(remoting.RespInvalidParameter, "%s", unknownAct(act))
 	}
 	var refused *refusedError
 	switch {
@@ -84,6 +84,9 @@ func (b *Broker) handleHA(r *server.Request) {
 	}
 	p.to(r)
 }
+
+// unknownAct is what every mqx answers, with RespInvalidParameter, that does not know an act.
+func unknownAct(act string) string { return fmt.Sprintf("no act %q is known", act) }
 
 // withArgs reads the body of a request.
 func withArgs[T any](r *server.Request, f func(*T) error) error {
