@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"mqx/remoting"
@@ -80,5 +82,79 @@ func TestUnknownAct(t *testing.T) {
 	code, text := b.askHA("what", nil, nil)
 	if code != remoting.RespInvalidParameter || text != `no act "what" is known` || text != unknownAct("what") {
 		t.Errorf("the answer is %d %q", code, text)
+	}
+}
+
+// What was committed to a slave comes back also where it is more than goes into one frame, whoever asks; a piece in the order of keys
+// and queues each, and an older master is told all at once.
+func TestMoreOffsetsThanAFrame(t *testing.T) {
+	const groups, queues = 30_000, 3
+	sc := testConfig(t.TempDir())
+	sc.BrokerRole, sc.BrokerID = "SLAVE", 1
+	s := start(t, sc)
+	topic := strings.Repeat("T", 100)
+	group := func(i int) string { return fmt.Sprintf("%s%05d", strings.Repeat("G", 200), i) }
+	for i := range groups {
+		for q := range int32(queues) {
+			s.offsets.Commit([]byte(topic), []byte(group(i)), q, 0)
+			s.offsets.noteOwn(topic, group(i), q, 0)
+		}
+	}
+	for name, bring := range map[string]func(m *running) error{
+		"the master asks":  func(m *running) error { _, err := m.takeBackFrom(t.Context(), s.addr); return err },
+		"the slave brings": func(m *running) error { return s.bringBackTo(t.Context(), m.addr) },
+	} {
+		m := start(t, testConfig(t.TempDir()))
+		m.createTopic(topic, queues)
+		if err := bring(m); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for i := range groups {
+			if n := len(m.offsets.Queues(topic, group(i))); n != queues {
+				t.Fatalf("%s: group %d has %d queues", name, i, n)
+			}
+		}
+		m.stop()
+	}
+	if all := s.haOffsets(nil); len(all.OffsetTable) != groups || all.More != nil {
+		t.Errorf("at once: %d groups, more: %v", len(all.OffsetTable), all.More)
+	}
+	seen := map[string]int{}
+	for more, last := (&remoting.HAOffsetsAfter{Most: 1000}), ""; more != nil; {
+		piece := s.haOffsets(more)
+		n := 0
+		for key, at := range piece.OffsetTable {
+			if seen[key] += len(at); key < last {
+				t.Fatal("a piece goes back")
+			}
+			n += len(at)
+		}
+		if n > 1000 {
+			t.Fatalf("%d queues in one piece", n)
+		}
+		if more = piece.More; more != nil {
+			last = more.Key
+		}
+	}
+	for key, n := range seen {
+		if n != queues {
+			t.Errorf("%s was told %d times", key, n)
+		}
+	}
+	if len(seen) != groups {
+		t.Errorf("%d groups were told", len(seen))
+	}
+}
+
+// A slave whose pieces do not go on is not asked for ever.
+func TestPiecesThatDoNotGoOn(t *testing.T) {
+	m := start(t, testConfig(t.TempDir()))
+	asked := 0
+	slave := fakeServer(t, map[int32]func(*server.Request){remoting.ReqMqxHA: func(r *server.Request) {
+		asked++
+		answer(t, &remoting.HAOffsets{More: &remoting.HAOffsetsAfter{Key: "T@G", Queue: 1}})(r)
+	}})
+	if _, err := m.takeBackFrom(t.Context(), slave); err == nil || !strings.Contains(err.Error(), "T@G") || asked != 2 {
+		t.Errorf("asked %d times: %v", asked, err)
 	}
 }

@@ -181,7 +181,7 @@ func (s *offsetSim) takeBack() {
 	m := s.nodes[s.master]
 	for _, n := range s.nodes {
 		if n != m {
-			m.b.mergeBackTo("slave", n.b.haOffsets(), func(string) bool { return true }, m.end)
+			m.b.mergeBackTo("slave", n.b.haOffsets(nil), func(string) bool { return true }, m.end)
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (s *offsetSim) promote(i int) {
 
 // told is what a slave tells of a queue that was committed to it alone.
 func (s *offsetSim) told(n *offsetNode, q int32) int64 {
-	return n.b.haOffsets().OffsetTable["T@G"][q]
+	return n.b.haOffsets(nil).OffsetTable["T@G"][q]
 }
 
 // reset sets an offset back at the master, which tells its slaves.

@@ -1,9 +1,12 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,21 +29,54 @@ func (b *Broker) commitHere(topic, group []byte, queue int32, offset int64) (old
 	return old, swallowed
 }
 
-// haOffsets tells a master that comes back what consumers committed here meanwhile (ReqMqxHA, "offsets").
-func (b *Broker) haOffsets() *remoting.HAOffsets {
+// haOffsetsMost bounds the queues in one body: with the longest names it stays within half of what a frame may have.
+const haOffsetsMost = 5000
+
+// haOffsets tells a master that comes back what consumers committed here meanwhile (ReqMqxHA, "offsets"); a piece of it where after
+// is not nil.
+func (b *Broker) haOffsets(after *remoting.HAOffsetsAfter) *remoting.HAOffsets {
 	out := &remoting.HAOffsets{OffsetTable: map[string]map[int32]int64{}, CommittedAt: map[string]map[int32]int64{}}
+	var own []toldOwn
 	for k, when := range b.offsets.own.copy() {
-		at, ok := b.offsets.Committed(k.topic, k.group, k.queue)
+		if key := k.String(); after == nil || after.Before(key, k.queue) {
+			own = append(own, toldOwn{k, key, when})
+		}
+	}
+	if after != nil {
+		own, out.More = pieceOf(own, after.Most)
+	}
+	for _, o := range own {
+		at, ok := b.offsets.Committed(o.topic, o.group, o.queue)
 		if !ok {
 			continue
 		}
-		name := k.String()
-		if out.OffsetTable[name] == nil {
-			out.OffsetTable[name], out.CommittedAt[name] = map[int32]int64{}, map[int32]int64{}
+		if out.OffsetTable[o.key] == nil {
+			out.OffsetTable[o.key], out.CommittedAt[o.key] = map[int32]int64{}, map[int32]int64{}
 		}
-		out.OffsetTable[name][k.queue], out.CommittedAt[name][k.queue] = at, when
+		out.OffsetTable[o.key][o.queue], out.CommittedAt[o.key][o.queue] = at, o.when
 	}
 	return out
+}
+
+// toldOwn is a queue of a group, under the key by which it is told, and when a consumer committed there.
+type toldOwn struct {
+	ownCommit
+	key  string
+	when int64
+}
+
+// pieceOf is the first of all, at most most or haOffsetsMost, and what asks for those behind; nil where there are none.
+func pieceOf(all []toldOwn, most int) (piece []toldOwn, more *remoting.HAOffsetsAfter) {
+	slices.SortFunc(all, func(a, b toldOwn) int { return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.queue, b.queue)) })
+	n := haOffsetsMost
+	if most > 0 {
+		n = min(n, most)
+	}
+	if len(all) <= n {
+		return all, nil
+	}
+	last := all[n-1]
+	return all[:n], &remoting.HAOffsetsAfter{Key: last.key, Queue: last.queue, Most: most}
 }
 
 // removedAtMaster stands in a master's answer for an offset that it does not have because somebody has removed it, or its topic.
@@ -56,15 +92,18 @@ func (s *slave) bringBack(ctx context.Context) error {
 }
 
 func (b *Broker) bringBackTo(ctx context.Context, master string) error {
-	have := b.haOffsets()
-	if len(have.OffsetTable) == 0 {
-		return nil
+	for more := (&remoting.HAOffsetsAfter{Most: haOffsetsMost}); more != nil; {
+		have := b.haOffsets(more)
+		more = have.More
+		if len(have.OffsetTable) == 0 {
+			continue
+		}
+		back, err := b.giveOffsets(ctx, master, have)
+		if err != nil {
+			return fmt.Errorf("cannot tell the master %s what was committed to this slave: %w", master, err)
+		}
+		b.takeStanding(have, back)
 	}
-	back, err := b.giveOffsets(ctx, master, have)
-	if err != nil {
-		return fmt.Errorf("cannot tell the master %s what was committed to this slave: %w", master, err)
-	}
-	b.takeStanding(have, back)
 	return nil
 }
 
@@ -166,24 +205,40 @@ func (b *Broker) takeBack(ctx context.Context) error {
 	return nil
 }
 
-// takeBackFrom does so with one slave and reports whether it is one of mqx, which counts where it has told.
+// takeBackFrom does so with one slave and reports whether it is one of mqx, which counts where it has told all.
 func (b *Broker) takeBackFrom(ctx context.Context, slave string) (mqx bool, err error) {
+	for after := (&remoting.HAOffsetsAfter{Most: haOffsetsMost}); after != nil; {
+		told, err := b.askOwn(ctx, slave, after)
+		var refused *remoting.ResponseError
+		if errors.As(err, &refused) && refused.Code == remoting.RespRequestCodeNotSupported {
+			return false, nil // a slave of Apache
+		}
+		if more := told.More; err == nil && more != nil && !after.Before(more.Key, more.Queue) {
+			err = fmt.Errorf("the piece behind %s, queue %d, ends at %s, queue %d", after.Key, after.Queue, more.Key, more.Queue)
+		}
+		if err != nil {
+			return false, fmt.Errorf("cannot ask what was committed to the slave %s: %w", slave, err)
+		}
+		b.mergeBack(slave, told)
+		after = told.More
+	}
+	return true, nil
+}
+
+// askOwn asks a slave for a piece of what was committed to it.
+func (b *Broker) askOwn(ctx context.Context, slave string, after *remoting.HAOffsetsAfter) (*remoting.HAOffsets, error) {
+	told := &remoting.HAOffsets{}
+	body, err := fastjson.MarshalStandard(after)
+	if err != nil {
+		return told, err
+	}
 	req := remoting.NewRequest(remoting.ReqMqxHA, nil)
 	req.Fields.Set(remoting.FieldAct, remoting.HAActOffsets)
-	body, err := b.askAt(ctx, slave, req)
-	var refused *remoting.ResponseError
-	if errors.As(err, &refused) && refused.Code == remoting.RespRequestCodeNotSupported {
-		return false, nil // a slave of Apache
+	req.Body = body
+	if body, err = b.askAt(ctx, slave, req); err != nil {
+		return told, err
 	}
-	var told remoting.HAOffsets
-	if err == nil {
-		err = fastjson.Unmarshal(body, &told)
-	}
-	if err != nil {
-		return false, fmt.Errorf("cannot ask what was committed to the slave %s: %w", slave, err)
-	}
-	b.mergeBack(slave, &told)
-	return true, nil
+	return told, fastjson.Unmarshal(body, told)
 }
 
 // takeBackTable does so with a slave of Apache, which tells its whole table: what was committed there and what it once got from

@@ -49,7 +49,7 @@ func (b *Broker) handleHA(r *server.Request) {
 			return err
 		})
 	case remoting.HAActOffsets:
-		out = b.haOffsets()
+		out, err = b.haTellOffsets(r)
 	case remoting.HAActTakeOffsets:
 		err = withArgs(r, func(a *remoting.HAOffsets) error {
 			out, err = b.haTakeOffsets(a, peer)
@@ -83,6 +83,18 @@ func (b *Broker) handleHA(r *server.Request) {
 		b.body(p, v)
 	}
 	p.to(r)
+}
+
+// haTellOffsets serves a master that asks for all at once, as those of an older mqx do, or for a piece.
+func (b *Broker) haTellOffsets(r *server.Request) (told *remoting.HAOffsets, err error) {
+	if len(r.Body) == 0 {
+		return b.haOffsets(nil), nil
+	}
+	err = withArgs(r, func(a *remoting.HAOffsetsAfter) error {
+		told = b.haOffsets(a)
+		return nil
+	})
+	return told, err
 }
 
 // unknownAct is what every mqx answers, with RespInvalidParameter, that does not know an act.

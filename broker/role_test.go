@@ -279,7 +279,7 @@ func TestOwnCommitsAreDurable(t *testing.T) {
 		s.stop()
 		s = start(t, sc)
 	}
-	if told := s.haOffsets().OffsetTable["T@G"]; len(told) != 3 || told[0] != 5 || told[1] != 6 || told[2] != 7 {
+	if told := s.haOffsets(nil).OffsetTable["T@G"]; len(told) != 3 || told[0] != 5 || told[1] != 6 || told[2] != 7 {
 		t.Errorf("the slave tells %v after two restarts", told)
 	}
 	// The master comes back and cannot ask; somebody sets one back there; then the slave comes.

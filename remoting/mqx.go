@@ -12,7 +12,7 @@ const (
 	HAActCompare = "compare" // HACompare -> HACommon: where the log parts from that of a master
 	HAActResync  = "resync"  // HAResync: a slave cuts its log, or takes it anew
 	HAActKept    = "kept"    // []HAKept: what is in the salvage directory
-	HAActOffsets = "offsets" // HAOffsets: what consumers committed to a slave and its master does not have
+	HAActOffsets = "offsets" // HAOffsetsAfter, or nothing -> HAOffsets: what consumers committed to a slave and its master does not have
 	HAActRead    = "read"    // HARead -> bytes of a file there
 	// HAActTakeOffsets gives the master what HAActOffsets tells (HAOffsets -> HAOffsets: what was set back there since).
 	HAActTakeOffsets = "take-offsets"
@@ -23,6 +23,21 @@ type HAOffsets struct {
 	OffsetTable map[string]map[int32]int64 `json:"offsetTable"`
 	// CommittedAt is when, in milliseconds of the epoch, by the slave's clock; no entry where that is not known.
 	CommittedAt map[string]map[int32]int64 `json:"committedAt,omitempty"`
+	// More asks for the rest; nil: this is all.
+	More *HAOffsetsAfter `json:"more,omitempty"`
+}
+
+// HAOffsetsAfter asks for some of the offsets: those that come behind a queue, in the order of keys and queues. Without it a slave
+// tells all of them at once, as one of an older mqx does in any case.
+type HAOffsetsAfter struct {
+	Key   string `json:"key,omitempty"` // empty: from the first on
+	Queue int32  `json:"queue,omitempty"`
+	Most  int    `json:"most"`
+}
+
+// Before reports whether a queue comes behind it.
+func (a *HAOffsetsAfter) Before(key string, queue int32) bool {
+	return a.Key < key || a.Key == key && a.Queue < queue
 }
 
 // HAState is what a broker of mqx says of itself in its group.
