@@ -104,10 +104,7 @@ func (t *tables) takeOffsets(list []remoting.ChangedOffset) {
 		}
 		key := offsetKey{o.Topic, o.Group}.String()
 		before, known := t.offsets[key][o.Queue]
-		have, ok := t.b.offsets.Committed(o.Topic, o.Group, o.Queue)
-		if o.Reset || !ok || o.Offset > have || known && o.Offset < before {
-			t.b.offsets.Commit([]byte(o.Topic), []byte(o.Group), o.Queue, o.Offset)
-		}
+		t.takeOffset(o.Topic, o.Group, o.Queue, o.Offset, o.Reset || known && o.Offset < before)
 		if t.offsets[key] == nil {
 			t.offsets[key] = map[int32]int64{}
 		}

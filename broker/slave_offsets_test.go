@@ -3,6 +3,8 @@ package broker
 import (
 	"sync/atomic"
 	"testing"
+
+	"mqx/internal/vfs"
 )
 
 // The first look of a slave at a master sets back what was lost with the one before, in one step: never below what the master
@@ -58,5 +60,33 @@ func TestFirstLookSetsOffsetsBack(t *testing.T) {
 			t.Errorf("%d was seen meanwhile", lower.Load())
 		}
 		s.stop()
+	}
+}
+
+// A consumer that commits to a slave while that takes over the table of its master is not set back by it, at the first look nor
+// later, and what it committed is the slave's own until the master has it.
+func TestCommitWithinALook(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		for step := range 3 {
+			b := &Broker{log: quiet, offsets: newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", fixedNow, 1, quiet)}
+			b.offsets.Commit([]byte("T"), []byte("G"), 0, 3)
+			look := tables{b: b}
+			if !first {
+				look.offsets = map[string]map[int32]int64{"T@G": {0: 3}}
+			}
+			look.between = func() {
+				if step--; step == -1 {
+					b.offsets.Commit([]byte("T"), []byte("G"), 0, 7)
+					b.offsets.noteOwn("T", "G", 0, 0)
+				}
+			}
+			look.mergeTable(map[string]map[int32]int64{"T@G": {0: 5}}, func(string, int32) int64 { return 9 })
+			if at, _ := b.offsets.Committed("T", "G", 0); at != 7 {
+				t.Errorf("first look: %v: the offset is %d, want 7", first, at)
+			}
+			if own := b.offsets.own.copy(); len(own) != 1 {
+				t.Errorf("first look: %v: its own are %v", first, own)
+			}
+		}
 	}
 }

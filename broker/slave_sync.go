@@ -38,6 +38,7 @@ type tables struct {
 	topicsAt, groupsAt int64
 	offsets            map[string]map[int32]int64
 	files              map[string][]byte // of config, as they were last written
+	between            func()            // for tests: comes between two steps of mergeTable
 }
 
 // sync takes over what has changed at the master. What fails does not keep the rest from being taken over.
@@ -223,20 +224,36 @@ func (t *tables) mergeTable(told map[string]map[int32]int64, end func(topic stri
 	if t.offsets == nil {
 		t.lowerOffsets(told, end)
 	}
+	t.step()
 	if t.b.offsets.settleOwn(told) {
 		_ = t.b.offsets.Save() // logs its failure and is tried again: what is settled must not come up again after a reset
 	}
-	for key, queues := range mergeOffsets(t.offsets, told, own) {
+	t.step()
+	merged := mergeOffsets(t.offsets, told, own)
+	t.step()
+	for key, queues := range merged {
 		topic, group, ok := splitOffsetKey(key)
 		if !ok || len(topic)+len(group) > 2*message.MaxTopicLen {
 			continue
 		}
 		for q, off := range queues {
-			t.b.offsets.Commit([]byte(topic), []byte(group), q, off)
+			was, known := t.offsets[key][q]
+			t.takeOffset(topic, group, q, off, known && off < was)
 		}
 	}
 	if t.offsets = told; t.offsets == nil {
 		t.offsets = map[string]map[int32]int64{}
+	}
+}
+
+// takeOffset stores an offset that the master has told: back only where it is a reset, since a consumer may commit here meanwhile.
+func (t *tables) takeOffset(topic, group string, queue int32, offset int64, reset bool) {
+	t.b.offsets.commitIf([]byte(topic), []byte(group), queue, offset, func(old int64) bool { return reset || offset > old })
+}
+
+func (t *tables) step() {
+	if t.between != nil {
+		t.between()
 	}
 }
 
