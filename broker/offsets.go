@@ -62,7 +62,8 @@ type offsetTable struct {
 
 	own      commitTimes // of a slave: what was committed to it and its master has not got
 	ownEpoch atomic.Int64
-	setBack  setBacks // when somebody set an offset back
+	setBack  setBacks   // when somebody set an offset back
+	taken    takenUntil // of a slave
 }
 
 func newOffsetTable(fsys vfs.FS, path string, now func() time.Time, step int64, log *slog.Logger) *offsetTable {
@@ -113,6 +114,7 @@ func (t *offsetTable) Load() error {
 	t.own.load(read.CommittedHere)
 	t.ownEpoch.Store(read.CommittedEpoch)
 	t.setBack.fromFile(read.SetBack, read.SetBackAll)
+	t.taken.set(read.TakenFrom, read.TakenAt)
 	t.dirty.Store(false)
 	return nil
 }
@@ -192,7 +194,7 @@ func (t *offsetTable) commitIf(topic, group []byte, queue int32, offset int64, m
 	}
 	s.Unlock()
 	if old != offset && t.peers != nil && t.peers.active.Load() {
-		t.peers.offset(string(topic), string(group), queue, offset, false)
+		t.peers.offset(string(topic), string(group), queue, offset, offset < old)
 	}
 	if t.counted(); offset < old {
 		t.turned()
@@ -336,7 +338,7 @@ func (t *offsetTable) TakeReset(topic, group []byte, queue int32) (int64, bool) 
 
 // RemoveTopic forgets all offsets of a topic, pulled and reset ones included.
 func (t *offsetTable) RemoveTopic(topic string) {
-	t.remove(func(k offsetKey) bool { return k.topic == topic })
+	t.remove(func(k offsetKey) bool { return k.topic == topic }, ofTopic(topic))
 }
 
 // RemoveQueue forgets the offset of a group in one queue.
@@ -367,19 +369,22 @@ func (t *offsetTable) removeIf(topic, group string, queue int32, may func(old in
 
 // RemoveGroup forgets all offsets of a group, also those of its broadcast clients behind a proxy.
 func (t *offsetTable) RemoveGroup(group string) {
-	t.remove(func(k offsetKey) bool { return k.group == group || k.group == group+broadcastGroup })
+	t.remove(func(k offsetKey) bool { return k.group == group || k.group == group+broadcastGroup }, ofGroup(group), ofGroup(group+broadcastGroup))
 }
 
-func (t *offsetTable) remove(drop func(offsetKey) bool) {
+// remove drops what matches. The notes come first: who sees that something is gone sees its note, also a slave that has an offset
+// which was lost here before.
+func (t *offsetTable) remove(drop func(offsetKey) bool, notes ...ownCommit) {
 	gone := false
+	for _, k := range notes {
+		t.noteSetBack(k.offsetKey, k.queue)
+	}
+	t.dirty.Store(true)
 	for i := range t.shards {
 		s := &t.shards[i]
 		s.Lock()
-		for k, g := range s.table {
+		for k := range s.table {
 			if drop(k) {
-				for q := range g.committed {
-					t.noteSetBack(k, q)
-				}
 				delete(s.table, k)
 				gone = true
 			}
@@ -494,7 +499,8 @@ func (t *offsetTable) Save() error {
 	if !t.dirty.Swap(false) {
 		return nil
 	}
-	file := offsetsFile{ConsumerOffsets: t.inFile(t.Snapshot())}
+	from, at := t.taken.get() // before the offsets: those may have more than it says, and never less
+	file := offsetsFile{ConsumerOffsets: t.inFile(t.Snapshot()), TakenFrom: from, TakenAt: at}
 	// Behind the offsets: what is in the file has its note there, also when it was changed just now.
 	file.CommittedHere = t.own.table()
 	file.SetBack, file.SetBackAll = t.setBack.inFile()

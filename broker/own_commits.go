@@ -2,6 +2,7 @@ package broker
 
 import (
 	"maps"
+	"strings"
 	"sync"
 
 	"mqx/remoting"
@@ -56,7 +57,7 @@ func (c *commitTimes) load(table map[string]map[int32]int64) {
 	defer c.Unlock()
 	c.of = map[ownCommit]int64{}
 	for name, queues := range table {
-		topic, group, ok := splitOffsetKey(name)
+		topic, group, ok := strings.Cut(name, "@")
 		if !ok {
 			continue
 		}
@@ -65,6 +66,10 @@ func (c *commitTimes) load(table map[string]map[int32]int64) {
 		}
 	}
 }
+
+// ofTopic and ofGroup name all queues of a topic, or of a group, that was removed.
+func ofTopic(topic string) ownCommit { return ownCommit{offsetKey{topic: topic}, -1} }
+func ofGroup(group string) ownCommit { return ownCommit{offsetKey{group: group}, -1} }
 
 // setBacks are when somebody has set offsets back, or removed them. Safe to share.
 type setBacks struct {
@@ -95,7 +100,7 @@ func (s *setBacks) add(k ownCommit, when int64) {
 func (s *setBacks) since(k ownCommit, when int64) bool {
 	s.Lock()
 	defer s.Unlock()
-	return s.of[k] > when || s.all > when
+	return s.of[k] > when || s.of[ofTopic(k.topic)] > when || s.of[ofGroup(k.group)] > when || s.all > when
 }
 
 // inFile is what a file has of it.
@@ -138,6 +143,16 @@ type offsetsFile struct {
 	// SetBack is when an offset was last set back or removed; what was set back before SetBackAll is not known one by one.
 	SetBack    map[string]map[int32]int64 `json:"mqxSetBack,omitempty"`
 	SetBackAll int64                      `json:"mqxSetBackAll,omitempty"`
+	// TakenAt is, at a slave, until when, by the clock of the master TakenFrom, it has what that has set back.
+	TakenFrom string `json:"mqxTakenFrom,omitempty"`
+	TakenAt   int64  `json:"mqxTakenAt,omitempty"`
+}
+
+// commitOwn is Commit at a slave; noted is as of noteOwn. What a consumer only repeats is no news: with the time of the repetition it
+// would stand above what somebody has reset at the master meanwhile.
+func (t *offsetTable) commitOwn(topic, group []byte, queue int32, offset, epoch int64) (old int64, swallowed, noted bool) {
+	old, swallowed = t.Commit(topic, group, queue, offset)
+	return old, swallowed, swallowed || old == offset || t.noteOwn(string(topic), string(group), queue, epoch)
 }
 
 // noteOwn remembers that a consumer committed to this slave what is in the table; false where it remembers too many already. It

@@ -19,11 +19,13 @@ import (
 // takeBackTimeout bounds what a master waits for its slaves before it serves.
 const takeBackTimeout = 2 * time.Second
 
-// commitHere stores the offset of a consumer; a slave remembers that it was committed to it. What a consumer only repeats is no
-// news: with the time of the repetition it would stand above what somebody has reset at the master meanwhile.
+// commitHere stores the offset of a consumer; a slave remembers that it was committed to it.
 func (b *Broker) commitHere(topic, group []byte, queue int32, offset int64) (old int64, swallowed bool) {
-	old, swallowed = b.offsets.Commit(topic, group, queue, offset)
-	if b.slave != nil && !swallowed && old != offset && !b.offsets.noteOwn(string(topic), string(group), queue, b.role.Epoch()) {
+	if b.slave == nil {
+		return b.offsets.Commit(topic, group, queue, offset)
+	}
+	old, swallowed, noted := b.offsets.commitOwn(topic, group, queue, offset, b.role.Epoch())
+	if !noted {
 		b.quiet.Warn("too many queues were committed to this slave while its master is away; what is committed to the rest is not brought to it", "limit", ownCommitsMost)
 	}
 	return old, swallowed

@@ -104,7 +104,7 @@ func (t *tables) takeOffsets(list []remoting.ChangedOffset) {
 		}
 		key := offsetKey{o.Topic, o.Group}.String()
 		before, known := t.offsets[key][o.Queue]
-		t.takeOffset(o.Topic, o.Group, o.Queue, o.Offset, o.Reset || known && o.Offset < before)
+		t.takeOffset(o.Topic, o.Group, o.Queue, o.Offset, o.Reset || known && o.Offset < before && !t.notes)
 		if t.offsets[key] == nil {
 			t.offsets[key] = map[int32]int64{}
 		}

@@ -32,8 +32,10 @@ type tables struct {
 	master string // whose these are
 	// replaced says that another master was followed before.
 	replaced bool
-	topics   map[string]remoting.TopicConfig             // nil: not seen yet
-	groups   map[string]remoting.SubscriptionGroupConfig // the same
+	// notes says that the master tells what was set back. Of others an offset that goes back counts as set back.
+	notes  bool
+	topics map[string]remoting.TopicConfig             // nil: not seen yet
+	groups map[string]remoting.SubscriptionGroupConfig // the same
 	// topicsAt and groupsAt are the versions of those: a master whose version goes back has lost some, not deleted them.
 	topicsAt, groupsAt int64
 	offsets            map[string]map[int32]int64
@@ -200,15 +202,17 @@ func (t *tables) saved(what string) func(error) {
 }
 
 func (t *tables) syncOffsets(ctx context.Context) error {
-	body, err := t.ask(ctx, remoting.ReqGetAllConsumerOffset)
+	req := remoting.NewRequest(remoting.ReqGetAllConsumerOffset, nil)
+	req.Fields.SetInt(remoting.FieldSetBackSince, t.b.offsets.taken.since(t.master))
+	body, err := t.b.askAt(ctx, t.master, req)
 	if err != nil {
 		return err
 	}
-	var told remoting.ConsumerOffsets
+	var told remoting.ToldOffsets
 	if err := fastjson.Unmarshal(body, &told); err != nil {
 		return err
 	}
-	t.mergeTable(told.OffsetTable, t.b.store.EndOffset)
+	t.takeTold(&told, t.b.store.EndOffset)
 	return nil
 }
 
@@ -229,7 +233,11 @@ func (t *tables) mergeTable(told map[string]map[int32]int64, end func(topic stri
 		_ = t.b.offsets.Save() // logs its failure and is tried again: what is settled must not come up again after a reset
 	}
 	t.step()
-	merged := mergeOffsets(t.offsets, told, own)
+	before := t.offsets
+	if t.notes {
+		before = nil
+	}
+	merged := mergeOffsets(before, told, own)
 	t.step()
 	for key, queues := range merged {
 		topic, group, ok := splitOffsetKey(key)
@@ -237,7 +245,7 @@ func (t *tables) mergeTable(told map[string]map[int32]int64, end func(topic stri
 			continue
 		}
 		for q, off := range queues {
-			was, known := t.offsets[key][q]
+			was, known := before[key][q]
 			t.takeOffset(topic, group, q, off, known && off < was)
 		}
 	}

@@ -199,9 +199,18 @@ func (b *Broker) handleBrokerConsumeStats(r *server.Request) {
 
 // handleAllOffsets serves GET_ALL_CONSUMER_OFFSET.
 func (b *Broker) handleAllOffsets(r *server.Request) {
+	since, slave, err := r.Fields.Int64(remoting.FieldSetBackSince)
+	if err != nil {
+		r.Reply(remoting.RespSystemError, err.Error())
+		return
+	}
 	p := newReply(remoting.RespSuccess, "")
-	all := b.offsets.Snapshot()
-	b.body(p, &all)
+	if slave {
+		b.body(p, b.offsets.Told(since))
+	} else {
+		all := b.offsets.Snapshot()
+		b.body(p, &all)
+	}
 	p.to(r)
 }
 

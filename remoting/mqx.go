@@ -18,6 +18,21 @@ const (
 	HAActTakeOffsets = "take-offsets"
 )
 
+// FieldSetBackSince is the field of ReqGetAllConsumerOffset by which a slave of mqx asks for ToldOffsets: the At that it was told the
+// last time, 0 at the first. Brokers of Apache pass over it.
+const FieldSetBackSince = "mqxSetBackSince"
+
+// ToldOffsets are all offsets, and what was set back or removed since a time.
+type ToldOffsets struct {
+	ConsumerOffsets
+	// SetBack is when, in milliseconds of the epoch, by topic@group and queue. What has no offset here was removed.
+	SetBack map[string]map[int32]int64 `json:"mqxSetBack,omitempty"`
+	// SetBackAll is not 0 where there were too many: until then any offset may have been set back.
+	SetBackAll int64 `json:"mqxSetBackAll,omitempty"`
+	// At is the time at the broker, 0 of one of Apache.
+	At int64 `json:"mqxAt"`
+}
+
 // HAOffsets are offsets that consumers committed to a slave while its master was away, by topic@group and queue.
 type HAOffsets struct {
 	OffsetTable map[string]map[int32]int64 `json:"offsetTable"`
