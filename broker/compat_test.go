@@ -54,6 +54,11 @@ func TestServicesAreApaches(t *testing.T) {
 	}
 }
 
+// inForceBut is what is to be known of keys that are in force.
+var inForceBut = map[string]string{
+	"haTransferBatchSize": "; a slave of mqx that is more than 4 MiB behind gets frames of 256 KiB",
+}
+
 // configTable is the table of all keys of broker.conf.
 func configTable() string {
 	refusing := map[string]string{}
@@ -73,6 +78,7 @@ func configTable() string {
 		if liveKeys[k.Key] {
 			here += ", also while running"
 		}
+		here += inForceBut[k.Key]
 		def := k.Default
 		if def == "" {
 			def = "(none)"

@@ -315,7 +315,6 @@ func (r *running) pullCommit(topic, group string, q int32, from, commit int64) *
 	return r.call(remoting.ReqPullMessage, h, nil)
 }
 
-// A slave that became the master forgets what was committed to it as a slave, in its file too.
 // A commit that comes while the slave settles with its master is either told or still its own afterwards.
 func TestOwnCommitsWhileTheySettle(t *testing.T) {
 	o := newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", time.Now, 1, quiet)
@@ -371,6 +370,7 @@ func TestRemovedAtTheMasterIsSettled(t *testing.T) {
 	}
 }
 
+// A slave that became the master forgets what was committed to it as a slave, in its file too.
 func TestOwnCommitsEndWithThePromotion(t *testing.T) {
 	o := newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", fixedNow, 1, quiet)
 	o.Commit([]byte("T"), []byte("G"), 0, 1)
