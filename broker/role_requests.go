@@ -143,7 +143,8 @@ func (b *Broker) haState() (*remoting.HAState, error) {
 	return s, nil
 }
 
-// handleEpochs serves GET_BROKER_EPOCH_CACHE: where in this log the epochs begin that promotions have given, none before the first.
+// handleEpochs serves GET_BROKER_EPOCH_CACHE: where in this log the epochs begin that promotions have given. Before the first there are
+// none, and it answers as Apache's broker without a controller does.
 func (b *Broker) handleEpochs(r *server.Request) {
 	cfg := b.cfg()
 	cache := &remoting.EpochEntryCache{
@@ -159,6 +160,10 @@ func (b *Broker) handleEpochs(r *server.Request) {
 		cache.EpochList = append(cache.EpochList, remoting.EpochEntry{
 			Epoch: int32(min(e.Epoch, math.MaxInt32)), StartOffset: e.Start, EndOffset: math.MaxInt64, // as Apache's: the last one is open
 		})
+	}
+	if len(cache.EpochList) == 0 {
+		r.Reply(remoting.RespSystemError, "this request only for controllerMode ")
+		return
 	}
 	p := newReply(remoting.RespSuccess, "")
 	b.body(p, cache)
