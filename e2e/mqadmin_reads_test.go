@@ -33,7 +33,7 @@ func TestMqadminReads(t *testing.T) {
 	createTopic(t, c.namesrv, topic, 4)
 	messages := numbered("reads", 10)
 	for i := range messages {
-		messages[i].Tag = "rd"
+		messages[i].Tag, messages[i].Keys = "rd", fmt.Sprint("readskey", i)
 	}
 	d.send(t, c.namesrv, topic, "sync", messages, nil)
 	d.call(t, "push", map[string]any{"id": "reads", "namesrv": c.namesrv, "group": group, "topic": topic}, nil)
@@ -80,6 +80,13 @@ func TestMqadminReads(t *testing.T) {
 		{[]string{"exportConfigs", "-c", clusterName, "-f", exports}, exported(filepath.Join(exports, "configs.json"))},
 		{[]string{"exportMetrics", "-c", clusterName, "-f", exports}, membersOf(filepath.Join(exports, "metrics.json"))},
 	} {
+		t.Run(strings.Join(s.args, "_"), func(t *testing.T) { compare(t, c, s) })
+	}
+	for _, s := range messageReads(topic) {
+		t.Run(strings.Join(s.args, "_"), func(t *testing.T) { compare(t, c, s) })
+	}
+	createTopic(t, c.namesrv, "E2E_PROBED", 2)
+	for _, s := range probes("E2E_PROBED", brokerName) {
 		t.Run(strings.Join(s.args, "_"), func(t *testing.T) { compare(t, c, s) })
 	}
 	if reference() {

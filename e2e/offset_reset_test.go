@@ -133,10 +133,30 @@ func (r *resetTopic) push(t *testing.T, client, group, from string) func() []inc
 // N030, N032).
 func TestOffsetReset(t *testing.T) {
 	t.Parallel()
-	c := sharedCluster(t)
-	r := newResetTopic(t, c, "E2E_RESET")
-	sharedDriver(t).admin(t, "setConsumeMode", "-b", c.broker, "-t", r.topic, "-g", "e2e_reset_on_pop_back", "-m", "POP", "-q", "8")
-	mqx(t, "consume", r.topic, "-n", r.namesrv, "-g", "e2e_reset_model", "--commit", "--count", "5", "-o", "name")
+	offsetResets(t, sharedCluster(t), "e2e_reset", os.Getenv("MQX_E2E_ALL") != "")
+}
+
+// TestOffsetResetOfApache resets groups on a broker of Apache's in all the ways that are tried on one of mqx: with clients online and
+// offline, under lag, and lite pull consumers.
+func TestOffsetResetOfApache(t *testing.T) {
+	if reference() || os.Getenv("MQX_E2E_ALL") == "" {
+		t.Skip("a cluster of Apache beside one of mqx: MQX_E2E_ALL=1")
+	}
+	t.Parallel()
+	c := apacheCluster(t)
+	t.Run("all", func(t *testing.T) { t.Parallel(); offsetResets(t, c, "e2e_reset_apache", true) })
+	t.Run("to end", func(t *testing.T) { t.Parallel(); resetsToEnd(t, c, "e2e_reset_apache_end") })
+	t.Run("under lag", func(t *testing.T) { t.Parallel(); resetsUnderLag(t, c, "e2e_reset_apache_lag") })
+	t.Run("lite pull", func(t *testing.T) { t.Parallel(); resetsLitePull(t, c, "e2e_reset_apache_lite") })
+	t.Run("lite pull under lag", func(t *testing.T) { t.Parallel(); resetsLitePullUnderLag(t, c, "e2e_reset_apache_held") })
+}
+
+// offsetResets sets the offsets of groups, whose names begin with name, in some ways or in all.
+func offsetResets(t *testing.T, c cluster, name string, all bool) {
+	t.Helper()
+	r := newResetTopic(t, c, strings.ToUpper(name))
+	sharedDriver(t).admin(t, "setConsumeMode", "-b", c.broker, "-t", r.topic, "-g", name+"_on_pop_back", "-m", "POP", "-q", "8", "-n", c.namesrv)
+	mqx(t, "consume", r.topic, "-n", r.namesrv, "-g", name+"_model", "--commit", "--count", "5", "-o", "name")
 	last := r.sent[len(r.sent)-3]
 	targets := map[string][]string{
 		"start":   {"--to", "start"},
@@ -144,12 +164,12 @@ func TestOffsetReset(t *testing.T) {
 		"time":    {"--to", "@" + strconv.FormatInt(r.at.UnixMilli(), 10)},
 		"back":    {"--shift", "-3"},
 		"queue":   {"-q", "1", "--to", "0"},
-		"group":   {"--from-group", "e2e_reset_model"},
+		"group":   {"--from-group", name + "_model"},
 		"message": {"--to-message", last.OffsetMsgID},
 	}
 	onlines := []string{"java start", "java time", "java message", "go offset", "go back", "go queue", "go group", "pop back"}
 	offlines := []string{"java start", "java time", "java group", "go offset", "go back", "go message", "java queue"}
-	if os.Getenv("MQX_E2E_ALL") != "" { // each way with each client
+	if all { // each way with each client
 		onlines, offlines = []string{"pop back"}, nil
 		for target := range targets {
 			onlines = append(onlines, "java "+target, "go "+target)
@@ -160,7 +180,7 @@ func TestOffsetReset(t *testing.T) {
 		client, target, _ := strings.Cut(online, " ")
 		t.Run("online "+online, func(t *testing.T) {
 			t.Parallel()
-			group := "e2e_reset_on_" + client + "_" + target
+			group := name + "_on_" + client + "_" + target
 			got := r.push(t, client, group, "")
 			waitFor(t, arrival, "all messages at first", func() (bool, string) { n := len(got()); return n >= r.all(), strconv.Itoa(n) })
 			mqx(t, "wait", "lag", "-n", r.namesrv, "-g", group, "-t", r.topic, "--within", "60s")
@@ -173,7 +193,7 @@ func TestOffsetReset(t *testing.T) {
 		client, target, _ := strings.Cut(offline, " ")
 		t.Run("offline "+offline, func(t *testing.T) {
 			t.Parallel()
-			group := "e2e_reset_off_" + client + "_" + target
+			group := name + "_off_" + client + "_" + target
 			mqx(t, "consume", r.topic, "-n", r.namesrv, "-g", group, "--commit", "--count", strconv.Itoa(r.all()), "-o", "name")
 			promised := r.reset(t, group, targets[target]...)
 			r.check(t, r.push(t, client, group, "last"), 0, promised)
@@ -181,9 +201,9 @@ func TestOffsetReset(t *testing.T) {
 	}
 	t.Run("broadcast", func(t *testing.T) { // N039
 		t.Parallel()
-		g := goPushConsumer(t, goSpec{Namesrv: r.namesrv, Group: "e2e_reset_bc", Instance: "reset-bc", Topic: r.topic, Broadcast: true})
+		g := goPushConsumer(t, goSpec{Namesrv: r.namesrv, Group: name + "_bc", Instance: name + "_bc", Topic: r.topic, Broadcast: true})
 		waitFor(t, arrival, "the broadcast", func() (bool, string) { n := len(g.received()); return n >= r.all(), strconv.Itoa(n) })
-		_, err := output(mqxBinary, "admin", "offset", "reset", "-n", r.namesrv, "-g", "e2e_reset_bc", "-t", r.topic, "--to", "start", "--yes")
+		_, err := output(mqxBinary, "admin", "offset", "reset", "-n", r.namesrv, "-g", name+"_bc", "-t", r.topic, "--to", "start", "--yes")
 		if err == nil || !strings.Contains(err.Error(), "read in broadcast") {
 			t.Errorf("a broadcast was reset: %v", err)
 		}
@@ -194,11 +214,15 @@ func TestOffsetReset(t *testing.T) {
 // passed over is kept as dead letters (N029, N030).
 func TestOffsetResetToEnd(t *testing.T) {
 	t.Parallel()
-	c := sharedCluster(t)
-	r := newResetTopic(t, c, "E2E_RESET_END")
+	resetsToEnd(t, sharedCluster(t), "e2e_reset_end")
+}
+
+func resetsToEnd(t *testing.T, c cluster, name string) {
+	t.Helper()
+	r := newResetTopic(t, c, strings.ToUpper(name))
 	for _, client := range []string{"java", "go"} {
 		t.Run(client, func(t *testing.T) {
-			group := "e2e_reset_end_" + client
+			group := name + "_" + client
 			mqx(t, "consume", r.topic, "-n", r.namesrv, "-g", group, "--commit", "--count", "4", "-o", "name")
 			promised := r.reset(t, group, "--to", "end", "--to-dlq")
 			dead := mqxConsume(t, r.namesrv, "%DLQ%"+group)
@@ -225,14 +249,19 @@ func TestOffsetResetUnderLag(t *testing.T) {
 	if !reference() && os.Getenv("MQX_E2E_ALL") == "" {
 		t.Skip("members that take their time: MQX_E2E_ALL=1")
 	}
-	c := sharedCluster(t)
-	const topic, backlog = "E2E_RESET_LAG", 3000
+	resetsUnderLag(t, sharedCluster(t), "e2e_reset_lag")
+}
+
+func resetsUnderLag(t *testing.T, c cluster, name string) {
+	t.Helper()
+	const backlog = 3000
+	topic := strings.ToUpper(name)
 	createTopic(t, c.namesrv, topic, 2)
 	sharedDriver(t).send(t, c.namesrv, topic, "async", numbered("old", backlog), nil)
 	r := &resetTopic{namesrv: c.namesrv, topic: topic}
 	for _, client := range []string{"java", "go"} {
 		t.Run(client, func(t *testing.T) {
-			group := "e2e_reset_lag_" + client
+			group := name + "_" + client
 			var got func() []incoming
 			switch client {
 			case "java":
@@ -275,9 +304,12 @@ func TestOffsetResetOfLitePull(t *testing.T) {
 	if !reference() && os.Getenv("MQX_E2E_ALL") == "" {
 		t.Skip("each way takes seconds: MQX_E2E_ALL=1")
 	}
-	c := sharedCluster(t)
-	const group = "e2e_reset_lite"
-	r := newResetTopic(t, c, "E2E_RESET_LITE")
+	resetsLitePull(t, sharedCluster(t), "e2e_reset_lite")
+}
+
+func resetsLitePull(t *testing.T, c cluster, group string) {
+	t.Helper()
+	r := newResetTopic(t, c, strings.ToUpper(group))
 	got := litePull(t, r.namesrv, group, r.topic)
 	waitFor(t, arrival, "all messages at first", func() (bool, string) { n := len(got()); return n >= r.all(), strconv.Itoa(n) })
 	for _, target := range [][]string{
@@ -289,10 +321,93 @@ func TestOffsetResetOfLitePull(t *testing.T) {
 	}
 }
 
+// A lite pull consumer that is far behind when its group is put to the end first delivers what it holds, which no broker can take from it,
+// and nothing of the rest. What it commits meanwhile is where it stands in that, over what was set, until a message comes behind it.
+func TestOffsetResetOfLitePullUnderLag(t *testing.T) {
+	t.Parallel()
+	if !reference() && os.Getenv("MQX_E2E_ALL") == "" {
+		t.Skip("a client that holds two thousand messages: MQX_E2E_ALL=1")
+	}
+	resetsLitePullUnderLag(t, sharedCluster(t), "e2e_reset_held")
+}
+
+func resetsLitePullUnderLag(t *testing.T, c cluster, group string) {
+	t.Helper()
+	const backlog, most = 6000, 2000 // most: a client holds this and a pull more, of two queues
+	topic := strings.ToUpper(group)
+	createTopic(t, c.namesrv, topic, 2)
+	sharedDriver(t).send(t, c.namesrv, topic, "async", numbered("old", backlog), nil)
+	r := &resetTopic{namesrv: c.namesrv, topic: topic}
+	d := startDriver(t) // of its own: it is asked two thousand times
+	d.cleanup(t)
+	next, polled := litePullOf(t, d, r.namesrv, group, topic), 0
+	poll := func() []incoming {
+		all := next()
+		polled = len(all)
+		return all
+	}
+	held := func() (n int) {
+		d.call(t, "litePullHeld", map[string]any{"id": group}, &n)
+		return n
+	}
+	waitFor(t, arrival, "its first messages", func() (bool, string) { n := len(poll()); return n >= 20, fmt.Sprint(n) })
+	waitFor(t, arrival, "its first commit", func() (bool, string) {
+		lag, why := topicLag(r.namesrv, group, topic, poll)
+		return lag > 0 && lag < backlog, why
+	})
+	holds := 0
+	waitFor(t, arrival, "it to hold as much as it may", func() (bool, string) {
+		was := held()
+		time.Sleep(time.Second)
+		holds = held()
+		return holds > most && holds == was, fmt.Sprint(holds)
+	})
+	before := polled
+	r.reset(t, group, "--to", "end")
+	waitFor(t, adoption, "what it holds", func() (bool, string) {
+		for range 20 {
+			poll()
+		}
+		n := held()
+		return n == 0, fmt.Sprint(n)
+	})
+	time.Sleep(2 * time.Second) // its time to commit
+	late := len(poll()) - before
+	lag, why := topicLag(r.namesrv, group, topic, poll)
+	t.Logf("%d were polled before the reset, it held %d, %d came after it, then it has a lag of %v", before, holds, late, lag)
+	if late != holds {
+		t.Errorf("%d messages came after the reset, the client held %d", late, holds)
+	}
+	if lag <= 0 {
+		t.Errorf("the client has not committed over what was set: %s", why)
+	}
+	fresh := numbered("fresh", 10)
+	sharedDriver(t).send(t, r.namesrv, topic, "sync", fresh, nil)
+	waitFor(t, adoption, "what came after the reset", func() (bool, string) { why := lost(fresh, poll()); return why == "", why })
+	if n := len(poll()); n != before+holds+len(fresh) {
+		t.Errorf("%d messages came: %d before the reset, %d that were held, %d fresh ones", n, before, holds, len(fresh))
+	}
+	waitNoLag(t, r.namesrv, group, topic, poll)
+}
+
+// topicLag is how far a group is behind in a topic after a poll, -1 where that is not known.
+func topicLag(namesrv, group, topic string, poll func() []incoming) (lag float64, why string) {
+	poll()
+	rows, err := tryRows(namesrv, "admin", "lag", "get", "-g", group, "-t", topic, "--by", "topic")
+	if err != nil || len(rows) != 1 || rows[0]["lag"] == nil {
+		return -1, fmt.Sprint(rows, err)
+	}
+	return rows[0]["lag"].(float64), fmt.Sprint(rows)
+}
+
 // litePull starts a lite pull consumer; every call of what it returns polls once.
 func litePull(t *testing.T, namesrv, group, topic string) func() []incoming {
 	t.Helper()
-	d := sharedDriver(t)
+	return litePullOf(t, sharedDriver(t), namesrv, group, topic)
+}
+
+func litePullOf(t *testing.T, d *driver, namesrv, group, topic string) func() []incoming {
+	t.Helper()
 	d.call(t, "litePull", map[string]any{"id": group, "namesrv": namesrv, "group": group, "topic": topic}, nil)
 	t.Cleanup(func() { _ = d.try("litePullStop", map[string]any{"id": group}, nil) })
 	var got []incoming

@@ -125,6 +125,8 @@ public final class Driver {
                 return LitePulls.start(q);
             case "litePullPoll":
                 return LitePulls.poll(q);
+            case "litePullHeld":
+                return LitePulls.held(q);
             case "litePullStop":
                 return LitePulls.stop(q);
             case "isOrdered":

@@ -1,11 +1,14 @@
 import com.alibaba.fastjson2.JSONObject;
+import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.rocketmq.client.consumer.DefaultLitePullConsumer;
+import org.apache.rocketmq.client.impl.consumer.AssignedMessageQueue;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 
 /** Lite pull consumers of the driver: members of a group that fetch messages themselves. */
 final class LitePulls {
@@ -32,6 +35,21 @@ final class LitePulls {
             got.add(Driver.received(m));
         }
         return got;
+    }
+
+    /** How many messages the client has got that nobody has polled. */
+    static Object held(JSONObject q) throws Exception {
+        Field field = DefaultLitePullConsumer.class.getDeclaredField("defaultLitePullConsumerImpl");
+        field.setAccessible(true);
+        Object impl = field.get(ALL.get(q.getString("id")));
+        field = impl.getClass().getDeclaredField("assignedMessageQueue");
+        field.setAccessible(true);
+        AssignedMessageQueue assigned = (AssignedMessageQueue) field.get(impl);
+        long n = 0;
+        for (MessageQueue mq : assigned.getAssignedMessageQueues()) {
+            n += assigned.getProcessQueue(mq).getMsgCount().get();
+        }
+        return n;
     }
 
     static Object stop(JSONObject q) {
