@@ -114,7 +114,11 @@ func newCopyProgress(path string, from *copyState, spec CopySpec) *copyProgress 
 	p := &copyProgress{path: path}
 	p.mu.state = copyState{Spec: spec, Lanes: map[string]*laneState{}}
 	if from != nil {
-		p.mu.state.Lanes, p.mu.state.FirstStored = from.Lanes, from.FirstStored
+		p.mu.state.FirstStored = from.FirstStored
+		for name, l := range from.Lanes { // the plan goes by what it was
+			one := *l
+			p.mu.state.Lanes[name] = &one
+		}
 	}
 	p.mu.saved = time.Now()
 	return p

@@ -309,7 +309,7 @@ func TestCopyOfAPlanGoesOn(t *testing.T) {
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n, a := countedCopy(t.Context(), t, c, again()); n.Sent != limit || len(a.Errors) > 0 {
+	if n, a := countedCopy(t.Context(), t, c, again()); n.Sent != limit || len(a.Errors) > 0 || a.Steps[0].Action != ActionSend {
 		t.Errorf("gone on: %+v %+v", n, a.Errors)
 	}
 	if p := again(); !Idle(p) || !slices.ContainsFunc(p.Notes(), func(n Note) bool { return n.Word == "done" }) {
