@@ -12,7 +12,8 @@ Every change can be looked at, kept, done later and taken back.
 
 plan apply plans anew and compares. Other brokers, queues, configuration or groups
 than the plan rests on refuse it (exit code 6); messages that came since do not. What
-is already so is done: exit code 0. A plan holds no credentials.
+is already so is done: exit code 0. A plan holds no credentials. One that sends
+messages sends each of them once, however often it is applied.
 
 Long-running acts (queue migrate, drain, resize, cluster rebalance and roll, broker
 retire) have the same verbs everywhere: plan shows what would be done, start does it,
@@ -54,4 +55,5 @@ Apache broker: it only tells clients where to go, and those that have not asked 
 A restart waits for a gate before and after each broker: nobody writes any more, then
 it is back, has read its log, is registered everywhere, its replicas are in sync. A gate
 that does not open in time stops the roll; nothing else is touched, and
-mqx admin cluster roll resume goes on from there.`
+mqx admin cluster roll resume goes on from there. One run at a time restarts brokers of
+a cluster, whichever copy of the file it has.`
