@@ -99,7 +99,7 @@ func (c *Client) Survey(ctx context.Context, o SurveyOptions) (*Survey, error) {
 	parts.Wait()
 	if lagErr != nil {
 		s.Errors = append(s.Errors, TargetError{Addr: "lag", Err: lagErr})
-		return s, nil
+		return s, nil //nolint:nilerr // the error is in the survey
 	}
 	s.Lag = lag
 	s.addErrors(lag.Errors)

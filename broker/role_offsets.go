@@ -67,7 +67,7 @@ type toldOwn struct {
 	when int64
 }
 
-// pieceOf is the first of all, at most most or haOffsetsMost, and what asks for those behind; nil where there are none.
+// pieceOf is the first of all, no more than most or haOffsetsMost, and what asks for those behind; nil where there are none.
 func pieceOf(all []toldOwn, most int) (piece []toldOwn, more *remoting.HAOffsetsAfter) {
 	slices.SortFunc(all, func(a, b toldOwn) int { return cmp.Or(strings.Compare(a.key, b.key), cmp.Compare(a.queue, b.queue)) })
 	n := haOffsetsMost

@@ -43,15 +43,21 @@ func TestLagReportOfAPart(t *testing.T) {
 	}{
 		{"all told", whole, nil, lagGetOptions{warn: 10}, nagiosWarning, "30 messages behind in 1 group, the oldest since 1m0s", "lag=30;10;;0 age=60.000s;;;0"},
 		{
-			"brokers are silent", whole, silent, lagGetOptions{warn: 10, crit: 100}, nagiosUnknown,
+			"brokers are silent", whole, silent,
+			lagGetOptions{warn: 10, crit: 100},
+			nagiosUnknown,
 			"at least 30 messages behind in 1 group, the oldest since 1m0s, no answer from broker a, b", "lag=U;10;100;0 age=U;;;0",
 		},
 		{
-			"bad enough already", whole, silent, lagGetOptions{crit: 30}, nagiosCritical,
+			"bad enough already", whole, silent,
+			lagGetOptions{crit: 30},
+			nagiosCritical,
 			"at least 30 messages behind in 1 group, the oldest since 1m0s, no answer from broker a, b", "lag=U;;30;0 age=U;;;0",
 		},
 		{
-			"an offset is not known", unknown, nil, lagGetOptions{warn: 10}, nagiosUnknown,
+			"an offset is not known", unknown, nil,
+			lagGetOptions{warn: 10},
+			nagiosUnknown,
 			"at least 30 messages behind in 1 group, the oldest since 1m0s, the lag of 1 queue is not known", "lag=U;10;;0 age=U;;;0",
 		},
 		{"an age is not known", ageless, nil, lagGetOptions{warnAge: time.Hour}, nagiosUnknown, "30 messages behind in 1 group, the age in 1 queue is not known", "lag=30;;;0 age=U;3600;;0"},

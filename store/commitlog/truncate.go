@@ -322,12 +322,12 @@ func sameContent(fsys vfs.FS, a, b string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer x.Close()
+	defer func() { _ = x.Close() }()
 	y, err := fsys.Open(b)
 	if err != nil {
 		return false, err
 	}
-	defer y.Close()
+	defer func() { _ = y.Close() }()
 	n, err := x.Size()
 	m, err2 := y.Size()
 	if err := errors.Join(err, err2); err != nil || n != m {
