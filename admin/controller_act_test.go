@@ -65,6 +65,18 @@ func (f *fakeController) elect(r *server.Request) {
 	r.ReplyWith(resp)
 }
 
+func (f *fakeController) setDeaf(deaf bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deaf = deaf
+}
+
+func (f *fakeController) inSync() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.state.InSyncReplicas)
+}
+
 func (f *fakeController) clean(r *server.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -108,11 +120,11 @@ func TestElectMaster(t *testing.T) {
 	if err != nil || Idle(p) || len(p.Notes()) != 4 || p.Notes()[0].Text != "id 1 at 10.0.0.1:1: alive, in sync, master" {
 		t.Fatalf("%v, %v", err, p)
 	}
-	f.deaf = true
+	f.setDeaf(true)
 	if done, err := p.Apply(t.Context(), c); err != nil || len(done.Errors) != 1 || !strings.Contains(done.Errors[0].Error(), "has broker id 1 as master") {
 		t.Errorf("not elected: %+v, %v", done, err)
 	}
-	f.deaf = false
+	f.setDeaf(false)
 	done, err := p.Apply(t.Context(), c)
 	if err != nil || len(done.Errors) != 0 || len(done.Steps) != 1 {
 		t.Fatalf("%+v, %v", done, err)
@@ -139,11 +151,11 @@ func TestCleanBroker(t *testing.T) {
 	if err != nil || len(p.Notes()) != 1 || p.Notes()[0] != (Note{"forgets", "id 3 at 10.0.0.3:1: not alive, not in sync"}) {
 		t.Fatalf("%v, %v", err, p)
 	}
-	f.deaf = true
+	f.setDeaf(true)
 	if done, err := p.Apply(t.Context(), c); err != nil || len(done.Errors) != 1 || !strings.Contains(done.Errors[0].Error(), "still has broker id 3") {
 		t.Errorf("not forgotten: %+v, %v", done, err)
 	}
-	f.deaf = false
+	f.setDeaf(false)
 	if done, err := p.Apply(t.Context(), c); err != nil || len(done.Errors) != 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
@@ -151,7 +163,7 @@ func TestCleanBroker(t *testing.T) {
 	if err != nil || len(p.Notes()) != 3 {
 		t.Fatalf("%v, %v", err, p)
 	}
-	if done, err := p.Apply(t.Context(), c); err != nil || len(done.Errors) != 0 || len(f.state.InSyncReplicas) != 0 {
+	if done, err := p.Apply(t.Context(), c); err != nil || len(done.Errors) != 0 || f.inSync() != 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
 }

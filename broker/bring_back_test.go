@@ -3,6 +3,7 @@ package broker
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"mqx/remoting"
@@ -149,12 +150,12 @@ func TestMoreOffsetsThanAFrame(t *testing.T) {
 // A slave whose pieces do not go on is not asked for ever.
 func TestPiecesThatDoNotGoOn(t *testing.T) {
 	m := start(t, testConfig(t.TempDir()))
-	asked := 0
+	var asked atomic.Int32
 	slave := fakeServer(t, map[int32]func(*server.Request){remoting.ReqMqxHA: func(r *server.Request) {
-		asked++
+		asked.Add(1)
 		answer(t, &remoting.HAOffsets{More: &remoting.HAOffsetsAfter{Key: "T@G", Queue: 1}})(r)
 	}})
-	if _, err := m.takeBackFrom(t.Context(), slave); err == nil || !strings.Contains(err.Error(), "T@G") || asked != 2 {
-		t.Errorf("asked %d times: %v", asked, err)
+	if _, err := m.takeBackFrom(t.Context(), slave); err == nil || !strings.Contains(err.Error(), "T@G") || asked.Load() != 2 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
 }

@@ -55,7 +55,10 @@ func TestSetBacksWhileASlaveWasAway(t *testing.T) {
 	}
 	m.commit("G", "ANEW", 0, 1)
 	lost := offsetKey{"LOST", "G"}
-	delete(m.offsets.shardOf(lost).table, lost)
+	shard := m.offsets.shardOf(lost)
+	shard.Lock()
+	delete(shard.table, lost)
+	shard.Unlock()
 	time.Sleep(2 * time.Millisecond) // times are of milliseconds
 	s = start(t, sc)
 	s.offsets.Commit([]byte("T"), []byte("G"), 1, 8)
