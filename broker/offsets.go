@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"hash/maphash"
 	"log/slog"
 	"slices"
@@ -176,6 +177,11 @@ func (t *offsetTable) Commit(topic, group []byte, queue int32, offset int64) (ol
 // commitIf is Commit where may says so, which is asked under the lock with what stands there, -1 for nothing: consumers commit at
 // the same time. done is false where nothing was stored.
 func (t *offsetTable) commitIf(topic, group []byte, queue int32, offset int64, may func(old int64) bool) (old int64, done bool) {
+	return t.commitAsOf(topic, group, queue, offset, 0, may)
+}
+
+// commitAsOf does so with what was set back at another broker at that time, in milliseconds of the epoch; 0: now.
+func (t *offsetTable) commitAsOf(topic, group []byte, queue int32, offset, when int64, may func(old int64) bool) (old int64, done bool) {
 	s := t.shard(topic, group)
 	s.Lock()
 	g := s.table[offsetKey{string(topic), string(group)}]
@@ -190,11 +196,15 @@ func (t *offsetTable) commitIf(topic, group []byte, queue int32, offset int64, m
 	}
 	g.committed[queue] = offset
 	if offset < old {
-		t.noteSetBack(offsetKey{string(topic), string(group)}, queue)
+		t.noteSetBack(offsetKey{string(topic), string(group)}, queue, when)
 	}
 	s.Unlock()
 	if old != offset && t.peers != nil && t.peers.active.Load() {
-		t.peers.offset(string(topic), string(group), queue, offset, offset < old)
+		var resetAt int64
+		if offset < old {
+			resetAt = cmp.Or(when, t.now().UnixMilli())
+		}
+		t.peers.offset(string(topic), string(group), queue, offset, resetAt)
 	}
 	if t.counted(); offset < old {
 		t.turned()
@@ -293,7 +303,7 @@ func (t *offsetTable) Reset(topic, group string, queue int32, offset int64) {
 		g.reset = map[int32]int64{}
 	}
 	g.reset[queue] = offset
-	t.noteSetBack(k, queue)
+	t.noteSetBack(k, queue, 0)
 	s.Unlock()
 	t.tell(k, queue, offset)
 	t.turned()
@@ -302,7 +312,7 @@ func (t *offsetTable) Reset(topic, group string, queue int32, offset int64) {
 // tell tells slaves of an offset that somebody has set.
 func (t *offsetTable) tell(k offsetKey, queue int32, offset int64) {
 	if t.peers != nil && t.peers.active.Load() {
-		t.peers.offset(k.topic, k.group, queue, offset, true)
+		t.peers.offset(k.topic, k.group, queue, offset, t.now().UnixMilli())
 	}
 }
 
@@ -343,11 +353,11 @@ func (t *offsetTable) RemoveTopic(topic string) {
 
 // RemoveQueue forgets the offset of a group in one queue.
 func (t *offsetTable) RemoveQueue(topic, group string, queue int32) {
-	t.removeIf(topic, group, queue, nil)
+	t.removeIf(topic, group, queue, 0, nil)
 }
 
-// removeIf does so where may says so, which is asked under the lock with what stands there; nil is always.
-func (t *offsetTable) removeIf(topic, group string, queue int32, may func(old int64) bool) {
+// removeIf does so where may says so, which is asked under the lock with what stands there; nil is always. when is as of commitAsOf.
+func (t *offsetTable) removeIf(topic, group string, queue int32, when int64, may func(old int64) bool) {
 	s := t.shardOf(offsetKey{topic, group})
 	s.Lock()
 	defer s.Unlock()
@@ -361,7 +371,7 @@ func (t *offsetTable) removeIf(topic, group string, queue int32, may func(old in
 	}
 	if ok {
 		delete(g.committed, queue)
-		t.noteSetBack(offsetKey{topic, group}, queue)
+		t.noteSetBack(offsetKey{topic, group}, queue, when)
 		t.turned()
 	}
 	delete(g.reset, queue)
@@ -377,7 +387,7 @@ func (t *offsetTable) RemoveGroup(group string) {
 func (t *offsetTable) remove(drop func(offsetKey) bool, notes ...ownCommit) {
 	gone := false
 	for _, k := range notes {
-		t.noteSetBack(k.offsetKey, k.queue)
+		t.noteSetBack(k.offsetKey, k.queue, 0)
 	}
 	t.dirty.Store(true)
 	for i := range t.shards {
@@ -404,7 +414,7 @@ func (t *offsetTable) Clone(src, dst, topic string) {
 		s := t.shardOf(k)
 		s.Lock()
 		s.get(k).committed[q] = off
-		t.noteSetBack(k, q)
+		t.noteSetBack(k, q, 0)
 		s.Unlock()
 		t.tell(k, q, off)
 	}

@@ -141,7 +141,7 @@ func (s *offsetSim) event() {
 		s.consume(i, q)
 	case 6:
 		if _, there := m.b.offsets.Committed("T", "G", q); m.up && there {
-			s.push(i, remoting.ChangedOffset{Topic: "T", Group: "G", Queue: q, Offset: m.at(q)})
+			s.push(i, remoting.ChangedOffset{Topic: "T", Group: "G", Queue: q, Offset: m.at(q), At: s.now})
 		}
 	case 7:
 		s.deliver(i)
@@ -182,12 +182,17 @@ func (s *offsetSim) event() {
 
 // load starts a broker on what is on its disk.
 func (s *offsetSim) load(i int, fsys vfs.FS) {
-	b := &Broker{log: quiet, offsets: newOffsetTable(fsys, "/config/consumerOffset.json", s.clock, 1, quiet)}
-	if err := b.offsets.Load(); err != nil {
-		panic(err)
-	}
+	b := &Broker{log: quiet, offsets: s.table(fsys)}
 	n := s.nodes[i]
 	n.b, n.t, n.queue = b, tables{b: b, master: s.name(s.master)}, nil
+}
+
+func (s *offsetSim) table(fsys vfs.FS) *offsetTable {
+	t := newOffsetTable(fsys, "/config/consumerOffset.json", s.clock, 1, quiet)
+	if err := t.Load(); err != nil {
+		panic(err)
+	}
+	return t
 }
 
 // save is what a broker does every few seconds.
@@ -216,11 +221,18 @@ func (s *offsetSim) kill(i int) {
 	s.load(i, n.b.offsets.fsys)
 }
 
-// mayBeAhead notes that the master is to lose some of what is known now.
+// mayBeAhead notes that the master is to lose some of what is known now. Kills of slaves may bring back what their files have.
 func (s *offsetSim) mayBeAhead() {
-	for q := range int32(simQueues) {
-		for _, n := range s.nodes {
-			s.ahead[q] = max(s.ahead[q], n.at(q), n.owed[q])
+	for _, n := range s.nodes {
+		file := s.table(n.b.offsets.fsys)
+		for q := range int32(simQueues) {
+			saved, _ := file.Committed("T", "G", q)
+			s.ahead[q] = max(s.ahead[q], n.at(q), saved, n.owed[q])
+			for _, p := range n.queue { // told and on its way
+				if p.Queue == q {
+					s.ahead[q] = max(s.ahead[q], p.Offset)
+				}
+			}
 		}
 	}
 }
@@ -340,7 +352,7 @@ func (s *offsetSim) bringBack(i int) {
 			}
 		}
 		back := m.b.mergeBackTo("slave", told, func(string) bool { return true }, m.end)
-		n.b.takeStanding(have, &remoting.HAOffsets{OffsetTable: back})
+		n.b.takeStanding(have, back)
 	}
 	s.isOwed(i)
 	s.note("brought by %d", i)
@@ -444,7 +456,7 @@ func (s *offsetSim) reset(q int32) {
 	s.setBack(q, to)
 	for i := range s.nodes {
 		if s.r.IntN(2) == 0 { // else the slave is late and told nothing for a while
-			s.push(i, remoting.ChangedOffset{Topic: "T", Group: "G", Queue: q, Offset: to, Reset: true})
+			s.push(i, remoting.ChangedOffset{Topic: "T", Group: "G", Queue: q, Offset: to, Reset: true, At: s.now})
 		}
 	}
 }

@@ -96,11 +96,11 @@ func (s *setBacks) add(k ownCommit, when int64) {
 	clear(s.of)
 }
 
-// since reports whether an offset was set back after a time.
-func (s *setBacks) since(k ownCommit, when int64) bool {
+// last is when an offset was set back last; 0: never, as far as is known.
+func (s *setBacks) last(k ownCommit) int64 {
 	s.Lock()
 	defer s.Unlock()
-	return s.of[k] > when || s.of[ofTopic(k.topic)] > when || s.of[ofGroup(k.group)] > when || s.all > when
+	return max(s.of[k], s.of[ofTopic(k.topic)], s.of[ofGroup(k.group)], s.all)
 }
 
 // inFile is what a file has of it.
@@ -197,7 +197,11 @@ func (t *offsetTable) settleOwn(told map[string]map[int32]int64) bool {
 }
 
 // noteSetBack remembers that somebody has set an offset back, or removed it: what was committed to a slave before is not taken
-// over then. It is called under the lock of the part of the table, so that whoever sees the offset sees the note.
-func (t *offsetTable) noteSetBack(k offsetKey, queue int32) {
-	t.setBack.add(ownCommit{k, queue}, t.now().UnixMilli())
+// over then. when is the time at the broker where that was, 0 for now: a slave that hears of it later must not take what was committed
+// elsewhere meanwhile for older. It is called under the lock of the part of the table, so that whoever sees the offset sees the note.
+func (t *offsetTable) noteSetBack(k offsetKey, queue int32, when int64) {
+	if when == 0 {
+		when = t.now().UnixMilli()
+	}
+	t.setBack.add(ownCommit{k, queue}, when)
 }

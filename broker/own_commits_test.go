@@ -79,8 +79,8 @@ func TestLightQueuesThatAreOffAreNotRemoved(t *testing.T) {
 			b.offsets.Commit([]byte("%LMQ%x"), []byte("reset"), 0, off)
 		}
 		b.offsets.Commit([]byte("%LMQ%x"), []byte("lite"), 0, 4)
-		if got := b.mergeBackTo("slave", told, nothing, none); !maps.EqualFunc(got, c.want, maps.Equal) {
-			t.Errorf("light queues in %q: the master answers %v, want %v", c.light, got, c.want)
+		if got := b.mergeBackTo("slave", told, nothing, none); !maps.EqualFunc(got.OffsetTable, c.want, maps.Equal) {
+			t.Errorf("light queues in %q: the master answers %v, want %v", c.light, got.OffsetTable, c.want)
 		}
 		if at, _ := b.offsets.Committed("%LMQ%x", "lite", 0); at != c.at {
 			t.Errorf("light queues in %q: the offset is %d, want %d", c.light, at, c.at)
@@ -128,7 +128,7 @@ func TestResetAndNoteAreSavedTogether(t *testing.T) {
 				t.Fatal(err)
 			}
 			k := ownCommit{offsetKey{"T", "G"}, 0}
-			if at, _ := n.Committed("T", "G", 0); at != 9 && !n.setBack.since(k, fixedNow().UnixMilli()-1) {
+			if at, _ := n.Committed("T", "G", 0); at != 9 && n.setBack.last(k) < fixedNow().UnixMilli() {
 				t.Errorf("the file has the offset %d and no note that it was set back", at)
 			}
 		})
@@ -148,17 +148,17 @@ func TestSetBacksThatAreTooMany(t *testing.T) {
 	}
 	set := ownCommit{offsetKey{"T", "G"}, 0}
 	fill()
-	o.noteSetBack(set.offsetKey, set.queue)
+	o.noteSetBack(set.offsetKey, set.queue, 0)
 	fill()
 	o.setBack.of[ownCommit{offsetKey{"T", "many"}, 0}] = 30
 	at = 10
-	o.noteSetBack(offsetKey{"T", "G2"}, 0)
+	o.noteSetBack(offsetKey{"T", "G2"}, 0, 0)
 	for k, when := range map[ownCommit]int64{set: 19, {offsetKey{"T", "many"}, 0}: 29, {offsetKey{"T", "G2"}, 0}: 9} {
-		if !o.setBack.since(k, when) {
+		if o.setBack.last(k) <= when {
 			t.Errorf("%v is not known as set back since %d", k, when)
 		}
 	}
-	if o.setBack.since(set, 30) {
+	if o.setBack.last(set) > 30 {
 		t.Error("all are set back in the future")
 	}
 	var wg sync.WaitGroup
@@ -169,7 +169,7 @@ func TestSetBacksThatAreTooMany(t *testing.T) {
 			for q := range int32(setBackMost) {
 				k, when := ownCommit{offsetKey{"T", "G" + strconv.Itoa(g)}, q}, clock.Add(1)
 				o.setBack.add(k, when)
-				if !o.setBack.since(k, when-1) {
+				if o.setBack.last(k) < when {
 					t.Errorf("%v is not known as set back at %d", k, when)
 					return
 				}

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -65,8 +66,8 @@ type peerSlave struct {
 }
 
 type toldOffset struct {
-	offset int64
-	reset  bool
+	offset  int64
+	resetAt int64 // ms; 0: nobody has set it
 }
 
 func newPeers(b *Broker) *peers {
@@ -102,14 +103,14 @@ func (p *peers) changed(part string) {
 	signal(p.wake)
 }
 
-// offset notes an offset that was committed, or reset.
-func (p *peers) offset(topic, group string, queue int32, offset int64, reset bool) {
+// offset notes an offset that was committed; resetAt is when it was reset, in milliseconds of the epoch, 0 where it was not.
+func (p *peers) offset(topic, group string, queue int32, offset, resetAt int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer signal(p.wake)
 	if p.mu.many >= maxTold {
 		p.mu.parts[partOffsets] = true
-		if !reset { // those are told whatever it takes
+		if resetAt == 0 { // those are told whatever it takes
 			return
 		}
 	}
@@ -123,7 +124,7 @@ func (p *peers) offset(topic, group string, queue int32, offset int64, reset boo
 	if !ok {
 		p.mu.many++
 	}
-	g[queue] = toldOffset{offset, reset || was.reset}
+	g[queue] = toldOffset{offset, max(resetAt, was.resetAt)}
 }
 
 // replicated calls done once the slaves have a part of the tables as it is now, or after tellWait; at once when nobody is told
@@ -238,7 +239,7 @@ func (p *peers) take(now time.Time) (body remoting.TablesChangedBody, addrs map[
 	slices.Sort(body.Parts)
 	for k, queues := range p.mu.offsets {
 		for q, o := range queues {
-			body.Offsets = append(body.Offsets, remoting.ChangedOffset{Topic: k.topic, Group: k.group, Queue: q, Offset: o.offset, Reset: o.reset})
+			body.Offsets = append(body.Offsets, remoting.ChangedOffset{Topic: k.topic, Group: k.group, Queue: q, Offset: o.offset, Reset: o.resetAt > 0, At: cmp.Or(o.resetAt, now.UnixMilli())})
 		}
 	}
 	waiting, p.mu.waiting = p.mu.waiting, nil

@@ -145,13 +145,14 @@ func (b *Broker) takeStanding(told, back *remoting.HAOffsets) {
 		topic, group, ok := splitOffsetKey(key)
 		for q, at := range queues {
 			was, asked := told.OffsetTable[key][q]
+			when := back.CommittedAt[key][q]
 			same := func(old int64) bool { return old == was }
 			switch {
 			case !ok || !asked:
 			case at == removedAtMaster:
-				b.offsets.removeIf(topic, group, q, same) // and what was never committed is nobody's own
+				b.offsets.removeIf(topic, group, q, when, same) // and what was never committed is nobody's own
 			case at >= 0:
-				b.offsets.commitIf([]byte(topic), []byte(group), q, at, same)
+				b.offsets.commitAsOf([]byte(topic), []byte(group), q, at, when, same)
 			}
 		}
 	}
@@ -163,7 +164,7 @@ func (b *Broker) haTakeOffsets(told *remoting.HAOffsets, peer string) (*remoting
 	if b.slave != nil || b.fence.given() {
 		return nil, refuse(remoting.RespNotMaster, "this broker is not the master of its group")
 	}
-	return &remoting.HAOffsets{OffsetTable: b.mergeBack(peer, told)}, nil
+	return b.mergeBack(peer, told), nil
 }
 
 // takeBack takes over, before a master serves, what consumers committed to its slaves while it was away: never backwards,
@@ -266,19 +267,19 @@ func (b *Broker) takeBackTable(ctx context.Context, slave string) error {
 
 // mergeBack takes over offsets of a slave: never backwards, never beyond the end of a queue, and not what was committed there
 // before somebody set the offset back here (by the clocks of both).
-func (b *Broker) mergeBack(slave string, told *remoting.HAOffsets) (setBack map[string]map[int32]int64) {
+func (b *Broker) mergeBack(slave string, told *remoting.HAOffsets) (setBack *remoting.HAOffsets) {
 	return b.mergeBackTo(slave, told, func(topic string) bool { return b.topics.Get(topic) != nil }, b.store.EndOffset)
 }
 
 // mergeBackTo does so where there is such a topic, up to the end of its queues. It returns what stands where somebody has set the
 // offset back, and removedAtMaster where nothing does.
-func (b *Broker) mergeBackTo(slave string, told *remoting.HAOffsets, there func(topic string) bool, end func(topic string, queue int32) int64) map[string]map[int32]int64 {
-	setBack := map[string]map[int32]int64{}
-	stands := func(key string, queue int32, at int64) {
-		if setBack[key] == nil {
-			setBack[key] = map[int32]int64{}
+func (b *Broker) mergeBackTo(slave string, told *remoting.HAOffsets, there func(topic string) bool, end func(topic string, queue int32) int64) *remoting.HAOffsets {
+	setBack := &remoting.HAOffsets{OffsetTable: map[string]map[int32]int64{}, CommittedAt: map[string]map[int32]int64{}}
+	stands := func(key string, queue int32, at, since int64) {
+		if setBack.OffsetTable[key] == nil {
+			setBack.OffsetTable[key], setBack.CommittedAt[key] = map[int32]int64{}, map[int32]int64{}
 		}
-		setBack[key][queue] = at
+		setBack.OffsetTable[key][queue], setBack.CommittedAt[key][queue] = at, since
 	}
 	for key, queues := range told.OffsetTable {
 		topic, group, ok := splitOffsetKey(key)
@@ -288,23 +289,26 @@ func (b *Broker) mergeBackTo(slave string, told *remoting.HAOffsets, there func(
 		// Light queues that are off here stand in no table and have no end that is known (offsetTable.lower): nobody has removed them.
 		dark := message.IsLMQ(topic) && b.offsets.light == ""
 		for q, at := range queues {
+			k := ownCommit{offsetKey{topic, group}, q}
 			if !dark && !there(topic) {
-				stands(key, q, removedAtMaster)
+				stands(key, q, removedAtMaster, b.offsets.setBack.last(k))
 				continue
 			}
 			if !dark {
 				at = min(at, end(topic, q))
 			}
+			var since int64
 			set := false
 			when, known := told.CommittedAt[key][q]
 			have, done := b.offsets.commitIf([]byte(topic), []byte(group), q, at, func(have int64) bool {
-				set = known && b.offsets.setBack.since(ownCommit{offsetKey{topic, group}, q}, when)
+				since = b.offsets.setBack.last(k)
+				set = known && since > when
 				return at > have && !set
 			})
 			switch log := b.log.With("slave", slave, "topic", topic, "group", group, "queue", q); {
 			case set:
 				log.Info("an offset that was committed to a slave is not taken over: it was set back here since", "committed", at, "is", have)
-				stands(key, q, have) // removedAtMaster for nothing
+				stands(key, q, have, since) // removedAtMaster for nothing
 			case done:
 				log.Info("an offset that was committed to a slave meanwhile is taken over", "was", have, "is", at)
 			}

@@ -100,7 +100,7 @@ func TestTooManySetBacksToBeTold(t *testing.T) {
 		}
 	}
 	for q := range int32(setBackMost + 1) {
-		m.noteSetBack(offsetKey{"X", "G"}, q)
+		m.noteSetBack(offsetKey{"X", "G"}, q, 0)
 	}
 	told := m.Told(0)
 	if told.SetBackAll != 100 || len(told.SetBack) != 0 || told.At != 100 {
@@ -114,7 +114,7 @@ func TestTooManySetBacksToBeTold(t *testing.T) {
 		}
 	}
 	at = 200
-	m.noteSetBack(offsetKey{"T", "G"}, 0)
+	m.noteSetBack(offsetKey{"T", "G"}, 0, 0)
 	for since, all := range map[int64]bool{0: true, 100: true, 101: false, 200: false, 201: true} { // 201: the clock of the master went back
 		if told := m.Told(since); len(told.SetBack) != 1 || (told.SetBackAll != 0) != all {
 			t.Errorf("since %d: %v, all: %d", since, told.SetBack, told.SetBackAll)
@@ -198,5 +198,77 @@ func TestOffsetsForApache(t *testing.T) {
 	req.Fields.Set(remoting.FieldSetBackSince, "x")
 	if resp, err := m.c.Call(t.Context(), m.addr, req); err != nil || resp.Code == remoting.RespSuccess {
 		t.Errorf("what is no time was taken for one: %v", err)
+	}
+}
+
+// What a slave is told of as set back was so when the master did it, not when the slave hears of it: once it is promoted, what
+// consumers have committed to another slave in between still counts.
+func TestSetBackKeepsTheTimeOfTheMaster(t *testing.T) {
+	const when, between = 100, 200 // ms; the slave hears of it at 300
+	k := ownCommit{offsetKey{"T", "G"}, 0}
+	table := func(at int64) map[string]map[int32]int64 { return map[string]map[int32]int64{"T@G": {0: at}} }
+	for name, hear := range map[string]func(*Broker, *tables){
+		"a look": func(_ *Broker, s *tables) {
+			s.takeTold(&remoting.ToldOffsets{ConsumerOffsets: remoting.ConsumerOffsets{OffsetTable: table(2)}, At: 300, SetBack: table(when)}, func(string, int32) int64 { return 9 })
+		},
+		"a look, removed": func(_ *Broker, s *tables) {
+			s.takeTold(&remoting.ToldOffsets{At: 300, SetBack: table(when)}, func(string, int32) int64 { return 9 })
+		},
+		"told at once": func(_ *Broker, s *tables) {
+			s.takeOffsets([]remoting.ChangedOffset{{Topic: "T", Group: "G", Offset: 2, Reset: true, At: when}})
+		},
+		"an answer": func(b *Broker, _ *tables) {
+			b.takeStanding(&remoting.HAOffsets{OffsetTable: table(7)}, &remoting.HAOffsets{OffsetTable: table(2), CommittedAt: table(when)})
+		},
+		"an answer, removed": func(b *Broker, _ *tables) {
+			b.takeStanding(&remoting.HAOffsets{OffsetTable: table(7)}, &remoting.HAOffsets{OffsetTable: table(removedAtMaster), CommittedAt: table(when)})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := func() time.Time { return time.UnixMilli(300) }
+			b := &Broker{log: quiet, offsets: newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", now, 1, quiet)}
+			b.offsets.Commit([]byte("T"), []byte("G"), 0, 7)
+			hear(b, &tables{b: b, offsets: map[string]map[int32]int64{}})
+			if at := b.offsets.setBack.last(k); at != when {
+				t.Errorf("set back at %d, want %d", at, when)
+			}
+			told := &remoting.HAOffsets{OffsetTable: table(4), CommittedAt: table(between)}
+			b.mergeBackTo("other", told, func(string) bool { return true }, func(string, int32) int64 { return 9 })
+			if at, _ := b.offsets.Committed("T", "G", 0); at != 4 {
+				t.Errorf("the offset is %d, want what was committed to the other slave since: 4", at)
+			}
+		})
+	}
+}
+
+// What a slave was told before a reset and looks at behind it does not count, also where a consumer has committed here in between:
+// with that commit it would be brought to the master.
+func TestToldBeforeAReset(t *testing.T) {
+	b := &Broker{log: quiet, offsets: newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", fixedNow, 1, quiet)}
+	s := &tables{b: b}
+	b.offsets.Commit([]byte("T"), []byte("G"), 0, 5)
+	s.takeTold(&remoting.ToldOffsets{
+		ConsumerOffsets: remoting.ConsumerOffsets{OffsetTable: map[string]map[int32]int64{"T@G": {0: 1}}},
+		At:              300, SetBack: map[string]map[int32]int64{"T@G": {0: 200}},
+	}, func(string, int32) int64 { return 9 })
+	b.offsets.commitOwn([]byte("T"), []byte("G"), 0, 3, 0)
+	for _, c := range []struct {
+		told remoting.ChangedOffset
+		want int64
+	}{
+		{remoting.ChangedOffset{Offset: 6, At: 100}, 3},
+		{remoting.ChangedOffset{Offset: 6, At: 200}, 3},
+		{remoting.ChangedOffset{Offset: 2, At: 100, Reset: true}, 3}, // an older reset
+		{remoting.ChangedOffset{Offset: 4, At: 201}, 4},
+		{remoting.ChangedOffset{Offset: 5}, 5}, // of an older mqx, which does not say when
+		{remoting.ChangedOffset{Offset: 1, At: 200, Reset: true}, 1},
+		{remoting.ChangedOffset{Offset: 0, At: 400, Reset: true}, 0},
+		{remoting.ChangedOffset{Offset: 6, At: 399}, 0},
+	} {
+		c.told.Topic, c.told.Group = "T", "G"
+		s.takeOffsets([]remoting.ChangedOffset{c.told})
+		if at, _ := b.offsets.Committed("T", "G", 0); at != c.want {
+			t.Errorf("after %+v it is %d, want %d", c.told, at, c.want)
+		}
 	}
 }

@@ -96,15 +96,20 @@ func (t *tables) take(ctx context.Context, body *remoting.TablesChangedBody) err
 	return nil
 }
 
-// takeOffsets merges offsets as mergeOffsets does; one that somebody has set counts in any case.
+// takeOffsets merges offsets as mergeOffsets does; one that somebody has set counts in any case. What was told before a reset that
+// is known here, and is looked at late, does not count.
 func (t *tables) takeOffsets(list []remoting.ChangedOffset) {
 	for _, o := range list {
 		if o.Topic == "" || o.Group == "" || len(o.Topic)+len(o.Group) > 2*message.MaxTopicLen || o.Offset < 0 {
 			continue
 		}
-		key := offsetKey{o.Topic, o.Group}.String()
+		k := offsetKey{o.Topic, o.Group}
+		if last := t.b.offsets.setBack.last(ownCommit{k, o.Queue}); o.At > 0 && (o.At < last || o.At == last && !o.Reset) {
+			continue
+		}
+		key := k.String()
 		before, known := t.offsets[key][o.Queue]
-		t.takeOffset(o.Topic, o.Group, o.Queue, o.Offset, o.Reset || known && o.Offset < before && !t.notes)
+		t.takeOffset(o.Topic, o.Group, o.Queue, o.Offset, o.At, o.Reset || known && o.Offset < before && !t.notes)
 		if t.offsets[key] == nil {
 			t.offsets[key] = map[int32]int64{}
 		}

@@ -246,7 +246,7 @@ func (t *tables) mergeTable(told map[string]map[int32]int64, end func(topic stri
 		}
 		for q, off := range queues {
 			was, known := before[key][q]
-			t.takeOffset(topic, group, q, off, known && off < was)
+			t.takeOffset(topic, group, q, off, 0, known && off < was)
 		}
 	}
 	if t.offsets = told; t.offsets == nil {
@@ -254,9 +254,10 @@ func (t *tables) mergeTable(told map[string]map[int32]int64, end func(topic stri
 	}
 }
 
-// takeOffset stores an offset that the master has told: back only where it is a reset, since a consumer may commit here meanwhile.
-func (t *tables) takeOffset(topic, group string, queue int32, offset int64, reset bool) {
-	t.b.offsets.commitIf([]byte(topic), []byte(group), queue, offset, func(old int64) bool { return reset || offset > old })
+// takeOffset stores an offset that the master has told: back only where it is a reset, of that time (as of commitAsOf), since a consumer
+// may commit here meanwhile.
+func (t *tables) takeOffset(topic, group string, queue int32, offset, when int64, reset bool) {
+	t.b.offsets.commitAsOf([]byte(topic), []byte(group), queue, offset, when, func(old int64) bool { return reset || offset > old })
 }
 
 func (t *tables) step() {

@@ -52,4 +52,7 @@ type ChangedOffset struct {
 	Queue  int32  `json:"queue"`
 	Offset int64  `json:"offset"`
 	Reset  bool   `json:"reset"` // somebody has set it: it may go back
+	// At is when, in milliseconds of the epoch by the broker's clock: when it was set, of one that is not a reset until when nobody has
+	// set it; 0 where that is not known.
+	At int64 `json:"at,omitempty"`
 }

@@ -36,7 +36,8 @@ type ToldOffsets struct {
 // HAOffsets are offsets that consumers committed to a slave while its master was away, by topic@group and queue.
 type HAOffsets struct {
 	OffsetTable map[string]map[int32]int64 `json:"offsetTable"`
-	// CommittedAt is when, in milliseconds of the epoch, by the slave's clock; no entry where that is not known.
+	// CommittedAt is when, in milliseconds of the epoch, by the slave's clock; no entry where that is not known. In the answer of a
+	// master, which has what stands there instead: when it was set back, by the master's clock.
 	CommittedAt map[string]map[int32]int64 `json:"committedAt,omitempty"`
 	// More asks for the rest; nil: this is all.
 	More *HAOffsetsAfter `json:"more,omitempty"`
