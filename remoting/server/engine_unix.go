@@ -29,10 +29,11 @@ type engine struct {
 	srv    *Server
 	client *gnet.Client
 	turns  sync.Map // gnet.EventLoop -> *turn
+	late   *lateCloses
 }
 
 func startEngine(s *Server) (*engine, error) {
-	e := &engine{srv: s}
+	e := &engine{srv: s, late: newLateCloses(s.limits.Rest())}
 	loops := s.cfg.Loops
 	if loops == 0 {
 		loops = runtime.GOMAXPROCS(0)
@@ -59,6 +60,7 @@ func (e *engine) stop() {
 	if err := e.client.Stop(); err != nil {
 		e.srv.log.Warn("event loops ended", "error", err)
 	}
+	e.late.end()
 	e.turns.Range(func(_, t any) bool { t.(*turn).dropHeld(); return true })
 }
 
@@ -151,6 +153,9 @@ func (e *engine) OnTraffic(gc gnet.Conn) gnet.Action {
 	if errors.Is(err, errStartTLS) {
 		e.handOver(c, t)
 		return gnet.Close
+	}
+	if bad, ok := errors.AsType[*CloseError](err); ok && (bad.Reason == ReasonBadFrame || bad.Reason == ReasonTLSDisabled) {
+		e.late.keep(gc)
 	}
 	c.out.Lock()
 	if c.out.reason == nil {
