@@ -58,6 +58,7 @@ type Broker struct {
 	locks        *queueLocks
 	hold         *hold
 	woken        *wokenPulls
+	cold         *coldPulls
 	flushed      server.Gather // answers to sends that one flush has made durable
 	classes      *classes
 	sendHandler  func([]*server.Request)
@@ -178,6 +179,7 @@ func New(cfg Config) (*Broker, error) {
 	b.hold = newHold(time.Now, cfg.MaxParkedPulls)
 	b.classes = newClasses(&cfg)
 	b.woken = newWokenPulls(b.classes.vip, b.pull)
+	b.cold = newColdPulls(b)
 	b.sendHandler, b.ackHandler = b.handleSend, b.handleAcks
 	b.pops, b.routes = newPopService(b, &cfg), newRouteTable(b)
 	b.broadcasts, b.modes = newBroadcastOffsets(), newRequestModes(b.fsys, b.configFile("messageRequestMode.json"))
@@ -395,6 +397,7 @@ func (b *Broker) startWork(ctx context.Context) *sync.WaitGroup {
 		})
 	}
 	wg.Go(func() { b.woken.Run(ctx, wokenWorkers) })
+	wg.Go(func() { b.cold.run(ctx) })
 	wg.Go(func() { b.keepTime(ctx) })
 	wg.Go(func() { b.keepBroadcasts(ctx) })
 	b.pops.Start()

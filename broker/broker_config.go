@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -41,7 +40,7 @@ func (c *Config) loops() int {
 	if c.Loops > 0 {
 		return c.Loops
 	}
-	return max(1, runtime.GOMAXPROCS(0)/2)
+	return max(1, cores/2)
 }
 
 func (c *Config) serverTLS() server.TLSConfig {

@@ -121,6 +121,10 @@ func (b *Broker) pull(r *server.Request, first bool) {
 		res.Release()
 		return
 	}
+	if res.FromDisk {
+		b.cold.answer(r, c, code, res)
+		return
+	}
 	b.answerPull(r, &c, code, res)
 }
 

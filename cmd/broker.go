@@ -169,6 +169,7 @@ func runBroker(a *app, c *cobra.Command, o *brokerOptions) error {
 	if err != nil {
 		return err
 	}
+	broker.SpareProcs()
 	b, err := broker.New(cfg)
 	if err != nil {
 		return startFailure(err)

@@ -60,7 +60,7 @@ type Config struct {
 	// durable, so that they can be answered together. It must not block otherwise.
 	Together func(func())
 	// HotWindowBytes is the distance from the end of the log within which Get answers with
-	// slices of the mapped log. 0 derives it from AccessMessageInMemoryMaxRatio and free memory.
+	// slices of the mapped log, where that was appended since the start. 0 derives it from AccessMessageInMemoryMaxRatio and free memory.
 	HotWindowBytes int64
 	// PhysicalMemoryBytes is the memory that AccessMessageInMemoryMaxRatio counts from.
 	// 0 means the machine's.

@@ -138,7 +138,6 @@ type getter struct {
 
 	logEnd   int64
 	memory   int64 // distance from the end within which the log counts as cached
-	hot      int64 // distance within which the map is used
 	maxBytes int
 	scan     int64 // units that may be examined
 	at       int64 // position of the record being taken
@@ -160,7 +159,7 @@ func (s *Store) read(q *queue, req *GetRequest, res *GetResult) {
 	g := getterPool.Get().(*getter)
 	defer g.free()
 	g.s, g.q, g.req, g.res = s, q, req, res
-	g.logEnd, g.memory, g.hot, g.skipTo, g.lastEnd = s.log.Confirmed(), s.memoryBytes, s.hotBytes, math.MinInt64, -1
+	g.logEnd, g.memory, g.skipTo, g.lastEnd = s.log.Confirmed(), s.memoryBytes, math.MinInt64, -1
 	g.fillers, g.window, g.winOff = 0, nil, 0
 	g.maxBytes = maxPullBytes
 	if req.MaxBytes > 0 {
@@ -375,7 +374,7 @@ func (g *getter) fetch(phys int64, size, unit int) ([]byte, error) {
 
 // open makes a window that holds [phys, end).
 func (g *getter) open(phys, end int64, unit int) error {
-	if g.logEnd-phys <= g.hot && !g.s.damaged.has(phys) {
+	if g.s.isHot(phys, g.logEnd) {
 		fileSize := g.s.log.FileSize()
 		to := min(phys-phys%fileSize+fileSize, g.logEnd)
 		b, release, err := g.s.log.View(phys, int(max(to, end)-phys))

@@ -69,7 +69,7 @@ func (r *RecordReader) Read(phys int64, size int32) (message.View, error) {
 
 // copyRecord copies bytes of the log: from the map near its end, which saves a system call, else from the file.
 func (s *Store) copyRecord(b []byte, phys int64) error {
-	if s.log.End()-phys <= s.hotBytes && !s.damaged.has(phys) {
+	if s.isHot(phys, s.log.End()) {
 		src, release, err := s.log.View(phys, len(b))
 		if err == nil {
 			err = mapped.Guard(func() error { copy(b, src); return nil })

@@ -55,6 +55,7 @@ type Store struct {
 	delays      []time.Duration
 	memoryBytes int64 // distance from the end of the log within which it counts as cached
 	hotBytes    int64
+	hotFrom     int64 // where the log ended at the start: whether what lies before is in memory is not known
 
 	reconfiguring sync.Mutex
 	deleting      sync.Mutex
@@ -109,6 +110,7 @@ func Open(cfg Config) (*Store, error) {
 	if err := s.open(); err != nil {
 		return nil, errors.Join(err, s.abandon())
 	}
+	s.hotFrom = s.log.End()
 	return s, nil
 }
 
@@ -128,6 +130,12 @@ func (c *Config) setDefaults() {
 	if c.PhysicalMemoryBytes <= 0 {
 		c.PhysicalMemoryBytes = physicalMemory()
 	}
+}
+
+// isHot reports whether what stands at a position of a log that ends at end is served from the map: who touches a page there that is
+// not in memory waits for the disk, and that may be the loop that serves everybody.
+func (s *Store) isHot(phys, end int64) bool {
+	return end-phys <= s.hotBytes && phys >= s.hotFrom && !s.damaged.has(phys)
 }
 
 // memoryWindows are the distances from the end of the log within which it counts as cached, and within which it is served

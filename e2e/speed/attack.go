@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mqx/remoting"
 )
 
@@ -65,9 +67,19 @@ func attack(args []string) error {
 	return nil
 }
 
+// attacker dials from another address than the load, as maxConnectionsPerIp counts by address; its ports are chosen by connection, or
+// those of closed ones would be missing soon.
+var attacker = net.Dialer{
+	LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)},
+	Control: func(_, _ string, c syscall.RawConn) (err error) {
+		ended := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) })
+		return errors.Join(ended, err)
+	},
+}
+
 // dial connects and closes the connection at the end of the context, so that nothing waits longer.
 func dial(ctx context.Context, addr string) net.Conn {
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	c, err := attacker.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		pause(ctx, time.Millisecond)
 		return nil

@@ -33,16 +33,16 @@ func (b *bench) cold(p *peer) (sample, error) {
 	send := func() (sample, error) {
 		return q.load(q.brProc, "produce", "--verify=false", "-t", topic, "--in-flight", "16", "--duration", b.seconds.String())
 	}
+	resident, err := q.evicted()
+	if err != nil {
+		return nil, err
+	}
 	if q.make == makeApache {
 		if _, err := q.load(q.brProc, "produce", "--verify=false", "-t", topic, "--in-flight", "16", "--duration", b.warm.String()); err != nil {
 			return nil, err
 		}
 	}
 	without, err := send()
-	if err != nil {
-		return nil, err
-	}
-	resident, err := evict(filepath.Join(q.store(), "commitlog"))
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +64,19 @@ func (b *bench) cold(p *peer) (sample, error) {
 	default:
 	}
 	return s, nil
+}
+
+// evicted stops the broker, since what is mapped stays, drops its log from the page cache and starts it again. It returns the share
+// of the log that is there then.
+func (p *peer) evicted() (float64, error) {
+	if _, err := p.stopBroker(); err != nil {
+		return 0, err
+	}
+	resident, err := evict(filepath.Join(p.store(), "commitlog"))
+	if err != nil {
+		return 0, err
+	}
+	return resident, p.startBroker()
 }
 
 // evict drops the files of a directory from the page cache and returns the share of their pages that is there nevertheless.

@@ -399,8 +399,14 @@ func (m *Master) frame(c net.Conn, buf []byte, pos int64, n int) error {
 	if err := c.SetWriteDeadline(time.Now().Add(m.cfg.Silence)); err != nil {
 		return err
 	}
-	_, err := c.Write(buf[:headLen+n])
-	return err
+	for b := buf[:headLen+n]; len(b) > 0; {
+		piece := min(len(b), writePiece)
+		if _, err := c.Write(b[:piece]); err != nil {
+			return err
+		}
+		b = b[piece:]
+	}
+	return nil
 }
 
 func sleep(ctx context.Context, d time.Duration) error {
