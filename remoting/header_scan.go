@@ -152,7 +152,10 @@ func (s *headerScanner) str() ([]byte, error) {
 		return s.h[start:end:end], nil
 	}
 	for end < len(s.h) && s.h[end] != quote {
-		end = stringEnd(s.h, min(end+2, len(s.h)), quote) // over the escape
+		end = min(end+escapeLen(s.h[end:]), len(s.h))
+		if end == len(s.h) || s.h[end] != '\\' { // one often follows another
+			end = stringEnd(s.h, end, quote)
+		}
 	}
 	if end >= len(s.h) {
 		return nil, s.fail("string without an end")
@@ -165,6 +168,15 @@ func (s *headerScanner) str() ([]byte, error) {
 	}
 	s.scratch, s.pos = out, end+1
 	return out[from:len(out):len(out)], nil
+}
+
+// escapeLen is the length of the escape that b begins with. Of \u it takes the digits along: where those are none, it cannot be read
+// wherever its string ends.
+func escapeLen(b []byte) int {
+	if len(b) > 1 && b[1] == 'u' {
+		return 6
+	}
+	return 2
 }
 
 // stringEnd returns the place of the next quote or backslash from i on,

@@ -125,12 +125,12 @@ func decodeRune[T ~string | ~[]byte](s T) (rune, int) {
 func AppendUnescaped(dst, raw []byte) (out []byte, bad int) {
 	dst = slices.Grow(dst, len(raw)) // no escape is shorter than what it stands for
 	for i := 0; i < len(raw); {
-		run := bytes.IndexByte(raw[i:], '\\')
-		if run < 0 {
-			return append(dst, raw[i:]...), -1
+		if raw[i] != '\\' {
+			run := plainRun(raw[i:])
+			dst = append(dst, raw[i:i+run]...)
+			i += run
+			continue
 		}
-		dst = append(dst, raw[i:i+run]...)
-		i += run
 		if i+1 == len(raw) {
 			return dst, i
 		}
@@ -174,6 +174,23 @@ func AppendUnescaped(dst, raw []byte) (out []byte, bad int) {
 		i += 2
 	}
 	return dst, -1
+}
+
+// plainRun is how many bytes stand before the next backslash. Between the escapes of properties there are few.
+func plainRun(b []byte) int {
+	const short = 8
+	for i, c := range b[:min(len(b), short)] {
+		if c == '\\' {
+			return i
+		}
+	}
+	if len(b) <= short {
+		return len(b)
+	}
+	if run := bytes.IndexByte(b[short:], '\\'); run >= 0 {
+		return short + run
+	}
+	return len(b)
 }
 
 // control reads \u00XX below \u0020, which properties are full of.

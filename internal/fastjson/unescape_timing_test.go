@@ -1,6 +1,7 @@
 package fastjson
 
 import (
+	"bytes"
 	"testing"
 )
 
@@ -9,6 +10,17 @@ func BenchmarkAppendUnescaped(b *testing.B) {
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
 	dst := make([]byte, 0, 1024)
+	for b.Loop() {
+		dst, _ = AppendUnescaped(dst[:0], raw)
+	}
+}
+
+// BenchmarkAppendUnescapedDense is of what hostile peers send: hardly anything but escapes.
+func BenchmarkAppendUnescapedDense(b *testing.B) {
+	raw := bytes.Repeat([]byte(`\u0001\u0002=\u0001`), 500)
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	dst := make([]byte, 0, len(raw))
 	for b.Loop() {
 		dst, _ = AppendUnescaped(dst[:0], raw)
 	}

@@ -20,6 +20,7 @@ type inbuf struct {
 	refs  atomic.Int32
 	bits  int8 // size class, -1 when not pooled
 	gauge *atomic.Int64
+	own   *atomic.Int64 // of the connection, nil where only gauge counts
 	lost  atomic.Bool
 	cut   bool  // one frame, of which only what an answer needs is there
 	extra int64 // what the requests that were read from it take beside it
@@ -28,35 +29,42 @@ type inbuf struct {
 var inPools [maxBufferBits + 1]sync.Pool
 
 // newInbuf returns an empty buffer with room for n bytes and one reference.
-// Its capacity counts in gauge until it is released.
-func newInbuf(n int, gauge *atomic.Int64) *inbuf {
+// Its capacity counts in gauge, and in own unless that is nil, until it is released.
+func newInbuf(n int, gauge, own *atomic.Int64) *inbuf {
 	class := max(minBufferBits, bits.Len(uint(max(n, 1)-1)))
 	if class > maxBufferBits {
 		b := &inbuf{b: make([]byte, 0, n), bits: -1}
-		b.start(gauge)
+		b.start(gauge, own)
 		return b
 	}
 	b, _ := inPools[class].Get().(*inbuf)
 	if b == nil {
 		b = &inbuf{b: make([]byte, 0, 1<<class), bits: int8(class)}
 	}
-	b.start(gauge)
+	b.start(gauge, own)
 	return b
 }
 
-func (b *inbuf) start(gauge *atomic.Int64) {
+func (b *inbuf) start(gauge, own *atomic.Int64) {
 	b.b, b.cut, b.extra = b.b[:0], false, 0
 	b.refs.Store(1)
-	b.charge(gauge)
+	b.charge(gauge, own)
 }
 
-// charge moves what the buffer counts into gauge.
-func (b *inbuf) charge(gauge *atomic.Int64) {
+// charge moves what the buffer counts into gauge and own.
+func (b *inbuf) charge(gauge, own *atomic.Int64) {
 	if b.gauge != nil {
-		b.gauge.Add(-b.size())
+		b.count(-b.size())
 	}
-	b.gauge = gauge
-	gauge.Add(b.size())
+	b.gauge, b.own = gauge, own
+	b.count(b.size())
+}
+
+func (b *inbuf) count(n int64) {
+	b.gauge.Add(n)
+	if b.own != nil {
+		b.own.Add(n)
+	}
 }
 
 // requestBytes is about what a decoded request takes: the Request and its fields, a kilobyte for those of a pull.
@@ -69,7 +77,7 @@ func (b *inbuf) holds(n int) {
 		return
 	}
 	b.extra = int64(n) * requestBytes
-	b.gauge.Add(b.extra)
+	b.count(b.extra)
 }
 
 // size is what the buffer counts in its gauge.
@@ -81,8 +89,8 @@ func (b *inbuf) release() {
 	if b.refs.Add(-1) != 0 {
 		return
 	}
-	b.gauge.Add(-b.size())
-	b.gauge = nil
+	b.count(-b.size())
+	b.gauge, b.own = nil, nil
 	if b.bits >= 0 && recycle {
 		inPools[b.bits].Put(b)
 	}
@@ -92,7 +100,7 @@ func (b *inbuf) release() {
 // collector: somebody who has failed may still look at it.
 func (b *inbuf) lose() {
 	if b.lost.CompareAndSwap(false, true) {
-		b.gauge.Add(-b.size())
+		b.count(-b.size())
 	}
 }
 

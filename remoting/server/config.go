@@ -56,7 +56,7 @@ type Config struct {
 	OutboundSoft, OutboundHard, OutboundTotal int64
 	// InboundTotal bounds the bytes of requests that wait or run, what they
 	// take when decoded included, over all connections: above it new requests that do not run on the loop are
-	// answered SYSTEM_BUSY. Frames that are not complete yet have half as much
+	// answered SYSTEM_BUSY, and those of a connection that has more of it than is free. Frames that are not complete yet have half as much
 	// besides (one largest frame at least); a connection that needs more is
 	// closed.
 	InboundTotal int64

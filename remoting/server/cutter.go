@@ -27,6 +27,7 @@ type cutter struct {
 	partial *atomic.Int64 // bytes of incomplete frames, all connections
 	inbound *atomic.Int64 // bytes of whole frames, all connections
 	limit   int64         // of partial
+	own     atomic.Int64  // what of inbound is of this connection
 }
 
 // cut takes what one read has brought and returns up to two buffers, each with
@@ -40,12 +41,12 @@ func (k *cutter) cut(data []byte) (out [2]*inbuf, err error) {
 		if err != nil || k.need == 0 || k.skip > 0 || k.part.len() != k.need && !k.part.cut {
 			return out, err
 		}
-		k.part.charge(k.inbound)
+		k.part.charge(k.inbound, &k.own)
 		out[0], k.part, k.need = k.part, nil, 0
 	}
 	end, need, err := wholeFrames(data, k.max)
 	if end > 0 {
-		b := newInbuf(end, k.inbound)
+		b := newInbuf(end, k.inbound, &k.own)
 		b.b = append(b.b, data[:end]...)
 		out[1] = b
 	}
@@ -107,7 +108,7 @@ func (k *cutter) take(data []byte) error {
 	if k.part != nil {
 		k.part.release()
 	}
-	k.part = newInbuf(len(short), k.partial)
+	k.part = newInbuf(len(short), k.partial, nil)
 	k.part.cut = true
 	k.part.b = append(k.part.b, short...)
 	return nil
@@ -157,7 +158,7 @@ func (k *cutter) grow(n int) error {
 	if have+n > smallPartial && k.partial.Load()+int64(size-freed) > k.limit {
 		return errInboundFull
 	}
-	b := newInbuf(size, k.partial)
+	b := newInbuf(size, k.partial, nil)
 	if k.part != nil {
 		b.b = append(b.b, k.part.b...)
 		k.part.release()

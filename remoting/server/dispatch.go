@@ -23,7 +23,7 @@ type turn struct {
 	scope   scope
 	gen     uint64
 	now     time.Time
-	full    bool         // inbound memory is full: nothing is queued
+	full    bool         // inbound memory has no room for more of the connection: nothing is queued
 	lists   [][]*Request // by slot of the class
 	touched []int
 	held    held
@@ -56,6 +56,7 @@ func (c *Conn) feed(t *turn, data []byte) (err error) {
 			return err
 		}
 	}
+	own := c.in.own.Load() // before this read: a frame as large as may be is no reason to refuse it
 	bufs, err := c.in.cut(data)
 	switch {
 	case errors.Is(err, errInboundFull):
@@ -63,15 +64,22 @@ func (c *Conn) feed(t *turn, data []byte) (err error) {
 	case err != nil:
 		err = &CloseError{Reason: ReasonBadFrame, Err: err}
 	}
-	t.begin()
+	t.begin(own)
 	defer t.end(c)
 	if c.in.part == nil {
 		c.partSince.Store(0)
 	} else if bufs != [2]*inbuf{} || c.partSince.Load() == 0 {
 		c.partSince.Store(c.srv.since(t.now))
 	}
+	if t.full && c.stuck.Load() >= c.srv.cfg.OutboundSoft {
+		err = &CloseError{Reason: ReasonFlood} // to refuse all that it asks for would keep the loop from everybody else
+	}
 	for _, b := range bufs {
-		if b == nil {
+		switch {
+		case b == nil:
+			continue
+		case flooded(err):
+			b.release()
 			continue
 		}
 		c.alive.Store(true)
@@ -83,13 +91,21 @@ func (c *Conn) feed(t *turn, data []byte) (err error) {
 	return err
 }
 
-func (t *turn) begin() {
+func flooded(err error) bool {
+	c, ok := errors.AsType[*CloseError](err)
+	return ok && c.Reason == ReasonFlood
+}
+
+// begin begins a read of a connection of which requests of so many bytes wait or run. It may have as much as is free beside it: one
+// that asks faster than it is answered leaves room for others, and many of those a part that is smaller each time.
+func (t *turn) begin(own int64) {
 	t.now = time.Now()
 	t.gen = t.scope.open()
 	if p := t.srv.cfg.Precedence; p != nil {
 		p.mark(t.now)
 	}
-	t.full = t.srv.gauges.inbound.Load() > t.srv.cfg.InboundTotal
+	free := t.srv.cfg.InboundTotal - t.srv.gauges.inbound.Load()
+	t.full = free < 0 || own > free
 }
 
 // end hands the sorted requests to their classes and flushes what was answered

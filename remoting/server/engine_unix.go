@@ -19,7 +19,7 @@ import (
 
 const (
 	// readBuffer is what one read of a loop takes.
-	readBuffer = 256 << 10
+	readBuffer = 64 << 10
 )
 
 // engine is the event loops. gnet has no listener here: connections are
@@ -154,7 +154,7 @@ func (e *engine) OnTraffic(gc gnet.Conn) gnet.Action {
 		e.handOver(c, t)
 		return gnet.Close
 	}
-	if bad, ok := errors.AsType[*CloseError](err); ok && (bad.Reason == ReasonBadFrame || bad.Reason == ReasonTLSDisabled) {
+	if bad, ok := errors.AsType[*CloseError](err); ok && closedLate[bad.Reason] {
 		e.late.keep(gc)
 	}
 	c.out.Lock()

@@ -19,6 +19,9 @@ const (
 	lateCloseMost = 256
 )
 
+// closedLate are the reasons for it.
+var closedLate = map[string]bool{ReasonBadFrame: true, ReasonTLSDisabled: true, ReasonFlood: true}
+
 // lateCloses are the sockets whose connections have ended, but which are not closed yet. Safe to share.
 type lateCloses struct {
 	most int

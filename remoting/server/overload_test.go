@@ -139,6 +139,35 @@ func TestInboundMemory(t *testing.T) {
 	open()
 }
 
+// Connections that ask for more than is answered leave room for the others, however many they are.
+func TestInboundMemoryIsShared(t *testing.T) {
+	m := server.NewMux()
+	slow := startClass(t, server.ClassConfig{Name: "slow", Workers: 1, Queue: 100_000})
+	gate, open := newGate(t)
+	m.Handle(10, slow, gated(gate, new(atomic.Int32)))
+	m.Handle(20, startClass(t, server.ClassConfig{Name: "quick", Workers: 1, Queue: 100}), echo)
+	s := start(t, server.Config{InboundTotal: 4 << 20, MaxFrame: 1 << 20}, m)
+	for range 8 {
+		p := dial(t, s)
+		for _, size := range []int{50_000, 1000, 0} { // as much as it gets, to the last byte
+			for busy := false; !busy; {
+				p.send(request(10, 1, strings.Repeat("x", size)))
+				_ = p.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
+				n, _ := p.Read(make([]byte, 4096))
+				busy = n > 0
+			}
+		}
+	}
+	good := dial(t, s)
+	for i := range int32(100) {
+		good.send(request(20, i, "quick"))
+		if resp := good.receive(); string(resp.Body) != "quick" {
+			t.Fatalf("beside those that ask too much: %+v with %d bytes in all", resp, s.Stats().Inbound)
+		}
+	}
+	open()
+}
+
 func TestClassClose(t *testing.T) {
 	gate, open := newGate(t)
 	entered := new(atomic.Int32)

@@ -62,7 +62,7 @@ func (r *Request) Detach() {
 	if r.buf.gauge == parked {
 		return
 	}
-	own := newInbuf(len(r.frame), parked)
+	own := newInbuf(len(r.frame), parked, nil)
 	own.b = append(own.b, r.frame...)
 	old := r.buf
 	r.buf, r.frame = own, own.b
