@@ -23,18 +23,36 @@ func (aged) LogFileSize() int64                      { return 1024 }
 func (aged) ReadLog(b []byte, _ int64) error         { clear(b); return nil }
 func (aged) WatchLog(ch chan struct{}) (stop func()) { return func() {} }
 
+// long is a log of one large file, most of which is still to come.
+type long struct{ aged }
+
+func (long) LogMin() int64      { return 0 }
+func (long) LogEnd() int64      { return 9 << 20 }
+func (long) LogFileSize() int64 { return 1 << 30 }
+
 // raw connects to a master and reports.
 func raw(t *testing.T, addr string, report int64) net.Conn {
+	t.Helper()
+	c := dial(t, addr)
+	send(t, c, report)
+	return c
+}
+
+func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func send(t *testing.T, c net.Conn, report int64) {
+	t.Helper()
 	if _, err := c.Write(binary.BigEndian.AppendUint64(nil, uint64(report))); err != nil {
 		t.Fatal(err)
 	}
-	return c
 }
 
 // N083 (r#3388): a slave that asks for what the master has deleted, or that has more than the master, is refused, the master
@@ -182,6 +200,45 @@ func TestFramesEndWithTheirFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			at += n
+		}
+	}
+}
+
+// A slave of mqx takes frames of 256 KiB for a sign that it is far behind: it gets no smaller ones while it is, and none as large
+// afterwards, however large frames are set to be. Others get what is set.
+func TestFramesTellWhoIsFarBehind(t *testing.T) {
+	const far, large = 4 << 20, 256 << 10
+	end := long{}.LogEnd()
+	for _, set := range []int64{32 << 10, 1 << 20} {
+		for _, ours := range []bool{true, false} {
+			m := ha.NewMaster(ha.MasterConfig{Log: long{}, Logger: slog.New(slog.DiscardHandler), BatchBytes: int(set)})
+			addr, stop := serve(t, m)
+			c := dial(t, addr)
+			if ours && !m.Hello(c.LocalAddr().String(), ha.Peer{ID: "1"}) {
+				t.Fatal("the master does not take who it is")
+			}
+			send(t, c, 1)
+			for at := int64(1); at < end; {
+				var head [12]byte
+				if _, err := io.ReadFull(c, head[:]); err != nil {
+					t.Fatal(err)
+				}
+				n, want := int64(binary.BigEndian.Uint32(head[8:])), set
+				switch {
+				case ours && end-at > far:
+					want = max(set, large)
+				case ours:
+					want = min(set, large-1)
+				}
+				if want = min(want, end-at); n != want {
+					t.Fatalf("frames of %d, a slave of mqx: %v: %d bytes with %d to come, want %d", set, ours, n, end-at, want)
+				}
+				if _, err := io.CopyN(io.Discard, c, n); err != nil {
+					t.Fatal(err)
+				}
+				at += n
+			}
+			stop()
 		}
 	}
 }

@@ -345,17 +345,13 @@ func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 	defer m.cfg.Log.WatchLog(wake)()
 	beat := time.NewTimer(m.cfg.Heartbeat)
 	defer beat.Stop()
-	buf := make([]byte, headLen+m.cfg.BatchBytes)
+	buf := make([]byte, headLen+m.batch(c, true))
 	fileSize := m.cfg.Log.LogFileSize()
 	bound, yield := pace{due: time.Now(), credit: paceCredit}, newYield(m.cfg.Log.LogEnd(), time.Now())
 	for {
 		end := m.cfg.Log.LogEnd()
-		far, batch := end-pos > farBehind, m.cfg.BatchBytes
-		if far && c.id != "" && batch < farBatch { // one of mqx; the frames of one of Apache are as large as its master's
-			if batch = farBatch; len(buf) < headLen+farBatch {
-				buf = make([]byte, headLen+farBatch)
-			}
-		}
+		far := end-pos > farBehind
+		batch := m.batch(c, far)
 		// No frame crosses the end of a file: Apache's slaves drop one that does, and the connection with it, for ever.
 		n := int(min(end-pos, int64(batch), fileSize-pos%fileSize))
 		if n <= 0 {
@@ -387,6 +383,18 @@ func (m *Master) send(ctx context.Context, c *slaveConn, pos int64) error {
 			return err
 		}
 	}
+}
+
+// batch is the most of the log in one frame to a slave. One of mqx is told by the size whether it is far behind, and gives way then
+// (aside); the frames of one of Apache are as large as they are set to be.
+func (m *Master) batch(c *slaveConn, far bool) int {
+	switch {
+	case c.id == "":
+		return m.cfg.BatchBytes
+	case far:
+		return max(m.cfg.BatchBytes, farBatch)
+	}
+	return min(m.cfg.BatchBytes, farBatch-1)
 }
 
 func (m *Master) frame(c net.Conn, buf []byte, pos int64, n int) error {
