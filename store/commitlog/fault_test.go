@@ -392,6 +392,45 @@ func TestTruncateTellsWaitersAndCanBeRepeated(t *testing.T) {
 	}
 }
 
+// What an earlier try has kept and nobody can read any more does not keep a log from being cut, which a start needs; it stays.
+func TestTruncateBesideAPieceThatCannotBeRead(t *testing.T) {
+	x := newFixture(t, 4096)
+	clk := clock.NewManual(epoch)
+	x.cfg.Clock = clk
+	mem := x.fs.(*vfs.Mem)
+	l := x.open()
+	var c commitlog.Counter
+	for range 10 {
+		mustAppend(t, l, one(t, 1000, &c))
+	}
+	all, _ := walk(t, l, 0, commitlog.WalkOptions{})
+	const dir = "/store/mqx/salvage"
+	fails := func(kind vfs.OpKind, in string) {
+		mem.Inject(func(op vfs.Op) error {
+			if op.Kind == kind && strings.HasPrefix(op.Path, in) {
+				return syscall.EIO
+			}
+			return nil
+		})
+	}
+	fails(vfs.OpRemove, "/")
+	if err := l.Truncate(all[5].off, dir); err == nil {
+		t.Fatal("the first try was not broken off")
+	}
+	clk.Advance(time.Minute)
+	fails(vfs.OpOpen, dir)
+	if err := l.Truncate(all[5].off, dir); err != nil {
+		t.Fatal(err)
+	}
+	mem.Inject(nil)
+	if list, err := x.fs.ReadDir(dir); err != nil || len(list) != 4 {
+		t.Errorf("%v, %v: want two pieces of each of two files", list, err)
+	}
+	if l.End() != all[5].off {
+		t.Errorf("the log ends at %d, want %d", l.End(), all[5].off)
+	}
+}
+
 // A cut that is made once more after it was interrupted keeps what is cut once: who sends it again sends it once.
 func TestTruncateKeepsOnce(t *testing.T) {
 	x := newFixture(t, 4096)

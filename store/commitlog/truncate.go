@@ -287,11 +287,14 @@ func (l *Log) salvageSegment(s *segment, from int64, dir string) error {
 	if err := l.cfg.FS.SyncDir(dir); err != nil {
 		return err
 	}
-	return l.dropRepeated(name)
+	if err := l.dropRepeated(name); err != nil { // no reason not to cut: an old piece that cannot be read would end every start
+		l.cfg.Logger.Warn("bytes cut from the commit log may be kept twice", "path", name, "error", err)
+	}
+	return nil
 }
 
-// dropRepeated removes what an earlier try at the same cut has kept, where the piece name holds all of it: who sends again what was
-// cut sends it once.
+// dropRepeated removes the pieces that earlier tries at the same cut have left and that hold the same bytes as the piece name: who
+// sends again what was cut sends it once.
 func (l *Log) dropRepeated(name string) error {
 	dir, base := filepath.Split(name)
 	entries, err := l.cfg.FS.ReadDir(filepath.Clean(dir))
