@@ -71,6 +71,18 @@ func (f *fakeController) setDeaf(deaf bool) {
 	f.deaf = deaf
 }
 
+// die takes all replicas down: the controller has no master for the name then.
+func (f *fakeController) die() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.state.MasterBrokerID = 0
+	for _, list := range [][]remoting.ReplicaIdentity{f.state.InSyncReplicas, f.state.NotInSyncReplicas} {
+		for i := range list {
+			list[i].Alive = false
+		}
+	}
+}
+
 func (f *fakeController) inSync() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,7 +95,7 @@ func (f *fakeController) clean(r *server.Request) {
 	fields := r.Fields
 	ids := strings.Split(fields.String("brokerControllerIdsToClean"), ";")
 	gone := func(i remoting.ReplicaIdentity) bool {
-		return fields.String("isCleanLivingBroker") == "true" || slices.Contains(ids, strconv.FormatInt(i.BrokerID, 10))
+		return fields.String("isCleanLivingBroker") == "true" || ids[0] == "" || slices.Contains(ids, strconv.FormatInt(i.BrokerID, 10))
 	}
 	if !f.deaf {
 		f.state.InSyncReplicas = slices.DeleteFunc(f.state.InSyncReplicas, gone)
@@ -163,6 +175,16 @@ func TestCleanBroker(t *testing.T) {
 	if err != nil || len(p.Notes()) != 3 {
 		t.Fatalf("%v, %v", err, p)
 	}
+	f.die()
+	whole, err := c.PlanCleanBroker(t.Context(), addr, "c", "a", "", false)
+	if err != nil || len(whole.Notes()) != 3 {
+		t.Fatalf("a name without a master: %v, %v", err, whole)
+	}
+	f.setDeaf(true)
+	if done, err := whole.Apply(t.Context(), c); err != nil || len(done.Errors) != 1 || !strings.Contains(done.Errors[0].Error(), "still has broker id 1") {
+		t.Errorf("the name is not forgotten: %+v, %v", done, err)
+	}
+	f.setDeaf(false)
 	if done, err := p.Apply(t.Context(), c); err != nil || len(done.Errors) != 0 || f.inSync() != 0 {
 		t.Errorf("%+v, %v", done, err)
 	}
