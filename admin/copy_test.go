@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"mqx/client"
 	"mqx/internal/fastjson"
@@ -216,7 +215,6 @@ func TestCopyResumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(50*time.Millisecond, cancel)
 	n, a := countedCopy(ctx, t, c, p)
 	if len(a.Errors) != 1 || !errors.Is(a.Errors[0].Err, context.Canceled) || !strings.Contains(a.Errors[0].Error(), "--state "+spec.State) || n.Sent == 0 || n.Sent == all {
 		t.Fatalf("interrupted: %+v %+v", n, a.Errors)
@@ -292,7 +290,6 @@ func TestCopyOfAPlanGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first := again()
 	first.Tell(func(CopyCounts) { cancel() })
-	time.AfterFunc(50*time.Millisecond, cancel)
 	n, a := countedCopy(ctx, t, c, first)
 	if len(a.Errors) != 1 || !strings.Contains(a.Errors[0].Error(), "to go on: plan apply copy.json") || n.Sent == 0 || n.Sent >= limit {
 		t.Fatalf("broken off: %+v %+v", n, a.Errors)
