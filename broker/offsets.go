@@ -357,17 +357,18 @@ func (t *offsetTable) RemoveQueue(topic, group string, queue int32) {
 }
 
 // removeIf does so where may says so, which is asked under the lock with what stands there; nil is always. when is as of commitAsOf.
-func (t *offsetTable) removeIf(topic, group string, queue int32, when int64, may func(old int64) bool) {
+// done is false where nothing was removed.
+func (t *offsetTable) removeIf(topic, group string, queue int32, when int64, may func(old int64) bool) (done bool) {
 	s := t.shardOf(offsetKey{topic, group})
 	s.Lock()
 	defer s.Unlock()
 	g := s.table[offsetKey{topic, group}]
 	if g == nil {
-		return
+		return false
 	}
 	old, ok := g.committed[queue]
 	if ok && may != nil && !may(old) {
-		return
+		return false
 	}
 	if ok {
 		delete(g.committed, queue)
@@ -375,6 +376,7 @@ func (t *offsetTable) removeIf(topic, group string, queue int32, when int64, may
 		t.turned()
 	}
 	delete(g.reset, queue)
+	return ok
 }
 
 // RemoveGroup forgets all offsets of a group, also those of its broadcast clients behind a proxy.

@@ -96,6 +96,13 @@ func (s *setBacks) add(k ownCommit, when int64) {
 	clear(s.of)
 }
 
+// addAll remembers that until a time any of them may have been set back.
+func (s *setBacks) addAll(when int64) {
+	s.Lock()
+	defer s.Unlock()
+	s.all = max(s.all, when)
+}
+
 // last is when an offset was set back last; 0: never, as far as is known.
 func (s *setBacks) last(k ownCommit) int64 {
 	s.Lock()

@@ -118,6 +118,7 @@ func (t *tables) takeSetBacks(told *remoting.ToldOffsets) {
 			}
 		}
 	}
+	t.b.offsets.setBack.addAll(told.SetBackAll)
 }
 
 // takeSetBack does so with one queue. known is whether it is known that this one was set back.
@@ -130,10 +131,12 @@ func (t *tables) takeSetBack(k ownCommit, told *remoting.ToldOffsets, own map[ow
 	log := t.b.log.With("topic", k.topic, "group", k.group, "queue", k.queue, "was", have)
 	switch at, there := told.OffsetTable[k.String()][k.queue]; {
 	case there && at < have:
-		t.b.offsets.commitAsOf([]byte(k.topic), []byte(k.group), k.queue, at, when, same)
-		log.Info("an offset is set back as the master has done it", "is", at)
+		if _, done := t.b.offsets.commitAsOf([]byte(k.topic), []byte(k.group), k.queue, at, when, same); done {
+			log.Info("an offset is set back as the master has done it", "is", at)
+		}
 	case !there && known:
-		t.b.offsets.removeIf(k.topic, k.group, k.queue, when, same)
-		log.Info("an offset is removed as the master has done it")
+		if t.b.offsets.removeIf(k.topic, k.group, k.queue, when, same) {
+			log.Info("an offset is removed as the master has done it")
+		}
 	}
 }

@@ -272,3 +272,23 @@ func TestToldBeforeAReset(t *testing.T) {
 		}
 	}
 }
+
+// Where a master had set back too many to know them one by one, a slave of it that is promoted knows that, too: what was committed
+// to another slave before that does not undo a reset.
+func TestTooManySetBacksOutliveTheirMaster(t *testing.T) {
+	now := func() time.Time { return time.UnixMilli(300) }
+	b := &Broker{log: quiet, offsets: newOffsetTable(vfs.NewMem(), "/config/consumerOffset.json", now, 1, quiet)}
+	table := func(at int64) map[string]map[int32]int64 { return map[string]map[int32]int64{"T@G": {0: at}} }
+	end := func(string, int32) int64 { return 9 }
+	s := &tables{b: b, master: "m"}
+	s.takeTold(&remoting.ToldOffsets{ConsumerOffsets: remoting.ConsumerOffsets{OffsetTable: table(2)}, At: 300, SetBackAll: 200}, end)
+	for _, c := range []struct{ when, want int64 }{{199, 2}, {201, 7}} {
+		b.mergeBackTo("other", &remoting.HAOffsets{OffsetTable: table(7), CommittedAt: table(c.when)}, func(string) bool { return true }, end)
+		if at, _ := b.offsets.Committed("T", "G", 0); at != c.want {
+			t.Errorf("committed at %d, the offset is %d, want %d", c.when, at, c.want)
+		}
+	}
+	if _, all := b.offsets.setBack.from(0); all != 200 {
+		t.Errorf("a slave of it is told %d, want 200", all)
+	}
+}
