@@ -66,6 +66,7 @@ type Conn struct {
 	// in belongs to the side that reads: the event loop or the stream's goroutine.
 	in struct {
 		cutter
+		unread  int // requests that came since the peer began not to read
 		sniffed bool
 		proxied bool   // a PROXY header has been taken off
 		pre     []byte // bytes of a PROXY header that is not complete

@@ -29,6 +29,9 @@ type turn struct {
 	held    held
 }
 
+// maxUnread is how many requests may come on a connection that does not read.
+const maxUnread = 4096
+
 // loopStage names the event loops where a stage is named.
 const loopStage = "event loop"
 
@@ -71,7 +74,9 @@ func (c *Conn) feed(t *turn, data []byte) (err error) {
 	} else if bufs != [2]*inbuf{} || c.partSince.Load() == 0 {
 		c.partSince.Store(c.srv.since(t.now))
 	}
-	if t.full && c.stuck.Load() >= c.srv.cfg.OutboundSoft {
+	if deaf := c.stuck.Load() >= c.srv.cfg.OutboundSoft; !deaf {
+		c.in.unread = 0
+	} else if t.full || c.in.unread > maxUnread {
 		err = &CloseError{Reason: ReasonFlood} // to refuse all that it asks for would keep the loop from everybody else
 	}
 	for _, b := range bufs {
@@ -137,6 +142,7 @@ func (t *turn) serve(c *Conn, b *inbuf, alone bool) error {
 	served := uint64(0)
 	defer func() {
 		t.srv.counts.requests.Add(served)
+		c.in.unread += int(served)
 		b.holds(int(served))
 	}()
 	for rest := b.b; len(rest) > 0; {

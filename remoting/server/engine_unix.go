@@ -139,6 +139,9 @@ func (e *engine) OnTraffic(gc gnet.Conn) gnet.Action {
 	// Everything is taken: gnet's own inbound buffer stays empty.
 	data, err := gc.Next(-1)
 	if err == nil && len(data) > 0 {
+		if c.stuck.Load() > 0 {
+			t.resume(c) // feed is to know what the peer has not read by now
+		}
 		err = c.feed(t.turn, data)
 	}
 	if c.stuck.Load() > 0 {

@@ -22,7 +22,7 @@ const (
 	ReasonHalfFrame     = "did not complete a frame"
 	ReasonBadFrame      = "bad frame"
 	ReasonInbound       = "inbound memory is full"
-	ReasonFlood         = "asks for more than there is room for, and does not read"
+	ReasonFlood         = "asks for more and more, and does not read"
 	ReasonOutboundHard  = "does not read: outbound limit of the connection"
 	ReasonOutboundTotal = "does not read: outbound limit of the server"
 	ReasonUnreadable    = "body cannot be read"

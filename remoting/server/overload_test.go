@@ -272,3 +272,39 @@ func TestIncompleteFrames(t *testing.T) {
 		t.Errorf("%d are told that memory is full, %d are served", busy, served)
 	}
 }
+
+// A peer that asks for more and more and reads nothing is closed, before it has taken what there is for everybody.
+func TestPeersThatDoNotRead(t *testing.T) {
+	forBoth(t, func(t *testing.T, cfg server.Config) {
+		m := server.NewMux()
+		m.HandleInline(10, func(r *server.Request) { r.Reply(0, strings.Repeat("x", 20_000)) })
+		cfg.OutboundSoft, cfg.OutboundHard = 100_000, 1<<30
+		cfg.OutboundTotal = 1 << 31
+		s := start(t, cfg, m)
+		p := dial(t, s)
+		few := make([]byte, 0, 1<<20)
+		for i := range int32(1000) {
+			few = append(few, frameOf(t, request(10, i, ""))...)
+		}
+		for sent := 0; ; sent++ {
+			_ = p.SetWriteDeadline(time.Now().Add(patience))
+			if _, err := p.Write(few); err != nil {
+				break
+			}
+			if sent > 100 {
+				t.Fatal("it is read for ever")
+			}
+		}
+		eventually(t, "closed", func() bool { return s.Stats().Closed[server.ReasonFlood] == 1 })
+		// One that reads may ask for as much.
+		p = dial(t, s)
+		for range 10 {
+			if _, err := p.Write(few); err != nil {
+				t.Fatal(err)
+			}
+			for range 1000 {
+				p.receive()
+			}
+		}
+	})
+}
