@@ -12,7 +12,7 @@ import (
 const (
 	// coldRate is how many bytes a second, of what is read from disk, are answered to pulls while producers send, or a quarter more than
 	// they send: reading back takes processor time in this process, in the kernel and in the consumer, and producers would wait for it.
-	coldRate = 100_000_000
+	coldRate = 220_000_000
 	// coldCredit is what the answers may make up for.
 	coldCredit = 2 * time.Millisecond
 	// coldLook is the time between two looks at what producers send.
