@@ -82,9 +82,19 @@ func (p *coldPulls) run(ctx context.Context) {
 				case <-time.After(wait):
 				}
 			}
-			p.b.answerPull(a.req, &a.c, a.code, a.res)
+			p.give(&a)
 		}
 	}
+}
+
+// give answers a pull, unless its connection has got too much unsent since it was read: then it runs again when there is room.
+func (p *coldPulls) give(a *coldPull) {
+	if !a.req.Conn().Writable() {
+		a.res.Release()
+		p.b.parkUnwritable(a.req, false) // what comes with a pull has been done
+		return
+	}
+	p.b.answerPull(a.req, &a.c, a.code, a.res)
 }
 
 func (p *coldPulls) rest() {
@@ -94,7 +104,7 @@ func (p *coldPulls) rest() {
 	for {
 		select {
 		case a := <-p.queue:
-			p.b.answerPull(a.req, &a.c, a.code, a.res)
+			p.give(&a)
 		default:
 			return
 		}

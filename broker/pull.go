@@ -79,7 +79,7 @@ func (b *Broker) pull(r *server.Request, first bool) {
 		return
 	}
 	if !r.Conn().Writable() {
-		b.parkUnwritable(r)
+		b.parkUnwritable(r, first)
 		return
 	}
 	if c.logical != nil && c.logical.away(r, &c, first) {
@@ -285,8 +285,8 @@ func (b *Broker) park(r *server.Request, c *pullContext) bool {
 }
 
 // parkUnwritable keeps a pull whose connection has too much unsent: it runs
-// again when there is room.
-func (b *Broker) parkUnwritable(r *server.Request) {
+// again when there is room; first is as of pull.
+func (b *Broker) parkUnwritable(r *server.Request, first bool) {
 	conn := r.Conn()
 	p := &parkedPull{key: writableKey, conn: conn.ID(), until: b.hold.now().Add(maxHold)}
 	r.Detach()
@@ -295,7 +295,7 @@ func (b *Broker) parkUnwritable(r *server.Request) {
 			r.Done()
 			return
 		}
-		b.woken.pushFirst(r)
+		b.woken.add(wokenPull{r, first})
 	}
 	p.drop = r.Done
 	if !b.hold.Park(p) {

@@ -34,9 +34,7 @@ func newWokenPulls(vip *server.Precedence, run func(*server.Request, bool)) *wok
 // push hands a pull over that is to be answered whatever it finds.
 func (w *wokenPulls) push(r *server.Request) { w.add(wokenPull{req: r}) }
 
-// pushFirst hands a pull over that may be parked again.
-func (w *wokenPulls) pushFirst(r *server.Request) { w.add(wokenPull{req: r, first: true}) }
-
+// add hands a pull over; one that comes first may be parked again.
 func (w *wokenPulls) add(p wokenPull) {
 	w.mu.Lock()
 	w.mu.queue = append(w.mu.queue, p) // at most as many as the hold parks
