@@ -346,7 +346,7 @@ func (b *Broker) answerPull(r *server.Request, c *pullContext, code int32, res *
 	var suggest int64
 	if b.cfg().SlaveRead {
 		suggest = c.group.BrokerID
-		if res.FromDisk {
+		if res.BehindBytes > b.store.MemoryBytes() {
 			suggest = c.group.WhichBrokerWhenConsumeSlowly
 		}
 	}

@@ -273,8 +273,8 @@ func TestLongPollingSwitchedOff(t *testing.T) {
 	}
 }
 
-// With slaveReadEnable a pull is told where to go on: to the broker that its group names for slow consumers when it was read from
-// disk, else to the group's own; without it always to the master.
+// With slaveReadEnable a pull is told where to go on: to the broker that its group names for slow consumers when it lies further from
+// the end of the log than memory counts, else to the group's own; without it always to the master.
 func TestSuggestedBroker(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -307,6 +307,11 @@ func TestSuggestedBroker(t *testing.T) {
 			resp := r.call(remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, 20), nil)
 			if got := resp.Fields.String("suggestWhichBrokerId"); resp.Code != remoting.RespPullNotFound || got != tt.none {
 				t.Errorf("at the end: %s, broker %s, want %s", remoting.ResponseName(resp.Code), got, tt.none)
+			}
+			r.stop() // what is read from a file then is no further from the end of the log
+			r = start(t, cfg)
+			if got := r.ok(remoting.ReqPullMessage, pullHeaderOf("G", "T", 0, 0), nil).Fields.String("suggestWhichBrokerId"); got != tt.found {
+				t.Errorf("after a restart: broker %s, want %s", got, tt.found)
 			}
 		})
 	}

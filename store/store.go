@@ -132,6 +132,10 @@ func (c *Config) setDefaults() {
 	}
 }
 
+// MemoryBytes is the distance from the end of the log within which messages count as being in memory (AccessMessageInMemoryMaxRatio):
+// who reads what lies further back is sent to a slave.
+func (s *Store) MemoryBytes() int64 { return s.memoryBytes }
+
 // isHot reports whether what stands at a position of a log that ends at end is served from the map: who touches a page there that is
 // not in memory waits for the disk, and that may be the loop that serves everybody.
 func (s *Store) isHot(phys, end int64) bool {
