@@ -13,7 +13,7 @@ import (
 	"mqx/remoting"
 )
 
-// What is read from disk is answered at a rate while producers send (N135) , at a quarter more than theirs where that is more, and at once
+// What is read from disk is answered at a rate while producers send (N135), at a quarter more than theirs where that is more, and at once
 // while nobody does.
 func TestColdPullsGiveWay(t *testing.T) {
 	const piece = 100_000
