@@ -66,7 +66,8 @@ type Conn struct {
 	// in belongs to the side that reads: the event loop or the stream's goroutine.
 	in struct {
 		cutter
-		unread  int // requests that came since the peer began not to read
+		unread  int   // requests that came since the peer was seen to read
+		stuck   int64 // Conn.stuck when it was looked at last
 		sniffed bool
 		proxied bool   // a PROXY header has been taken off
 		pre     []byte // bytes of a PROXY header that is not complete

@@ -74,9 +74,7 @@ func (c *Conn) feed(t *turn, data []byte) (err error) {
 	} else if bufs != [2]*inbuf{} || c.partSince.Load() == 0 {
 		c.partSince.Store(c.srv.since(t.now))
 	}
-	if deaf := c.stuck.Load() >= c.srv.cfg.OutboundSoft; !deaf {
-		c.in.unread = 0
-	} else if t.full || c.in.unread > maxUnread {
+	if c.deaf() && (t.full || c.in.unread > maxUnread) {
 		err = &CloseError{Reason: ReasonFlood} // to refuse all that it asks for would keep the loop from everybody else
 	}
 	for _, b := range bufs {
@@ -94,6 +92,16 @@ func (c *Conn) feed(t *turn, data []byte) (err error) {
 		b.release()
 	}
 	return err
+}
+
+// deaf reports whether the peer does not read what it is sent; one that reads slowly is not.
+func (c *Conn) deaf() bool {
+	stuck, before := c.stuck.Load(), c.in.stuck
+	if c.in.stuck = stuck; stuck < before || stuck < c.srv.cfg.OutboundSoft {
+		c.in.unread = 0
+		return false
+	}
+	return true
 }
 
 func flooded(err error) bool {

@@ -176,6 +176,7 @@ func (t *loopConn) resume(c *Conn) {
 	t.wmu.held = int64(t.gc.OutboundBuffered())
 	if t.wmu.held < before+written {
 		c.alive.Store(true)
+		c.in.unread = 0
 	}
 	c.out.Lock()
 	t.wmu.blocked = t.wmu.held > 0

@@ -303,8 +303,31 @@ func TestPeersThatDoNotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 1000 {
+				_ = p.SetDeadline(time.Now().Add(patience))
 				p.receive()
 			}
+		}
+	})
+}
+
+// A peer that reads slowly, and always has more to read than it should, may ask for as much as it likes.
+func TestPeersThatReadSlowly(t *testing.T) {
+	forBoth(t, func(t *testing.T, cfg server.Config) {
+		m := server.NewMux()
+		m.HandleInline(10, func(r *server.Request) { r.Reply(0, strings.Repeat("x", 20_000)) })
+		cfg.OutboundSoft, cfg.OutboundHard, cfg.OutboundTotal = 1, 1<<30, 1<<31
+		s := start(t, cfg, m)
+		p := dial(t, s)
+		const ahead, all = 600, 6000
+		for i := range int32(all) {
+			p.send(request(10, i, ""))
+			if i >= ahead {
+				_ = p.SetDeadline(time.Now().Add(patience))
+				p.receive()
+			}
+		}
+		if n := s.Stats().Closed[server.ReasonFlood]; n != 0 {
+			t.Errorf("%d were closed", n)
 		}
 	})
 }
