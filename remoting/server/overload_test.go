@@ -277,7 +277,7 @@ func TestIncompleteFrames(t *testing.T) {
 func TestPeersThatDoNotRead(t *testing.T) {
 	forBoth(t, func(t *testing.T, cfg server.Config) {
 		m := server.NewMux()
-		m.HandleInline(10, func(r *server.Request) { r.Reply(0, strings.Repeat("x", 20_000)) })
+		m.HandleInline(10, func(r *server.Request) { r.Reply(0, strings.Repeat("x", 6000)) })
 		cfg.OutboundSoft, cfg.OutboundHard = 100_000, 1<<30
 		cfg.OutboundTotal = 1 << 31
 		s := start(t, cfg, m)
@@ -298,7 +298,7 @@ func TestPeersThatDoNotRead(t *testing.T) {
 		eventually(t, "closed", func() bool { return s.Stats().Closed[server.ReasonFlood] == 1 })
 		// One that reads may ask for as much.
 		p = dial(t, s)
-		for range 10 {
+		for range 6 {
 			if _, err := p.Write(few); err != nil {
 				t.Fatal(err)
 			}
@@ -314,11 +314,11 @@ func TestPeersThatDoNotRead(t *testing.T) {
 func TestPeersThatReadSlowly(t *testing.T) {
 	forBoth(t, func(t *testing.T, cfg server.Config) {
 		m := server.NewMux()
-		m.HandleInline(10, func(r *server.Request) { r.Reply(0, strings.Repeat("x", 20_000)) })
+		m.HandleInline(10, func(r *server.Request) { r.Reply(0, strings.Repeat("x", 10_000)) })
 		cfg.OutboundSoft, cfg.OutboundHard, cfg.OutboundTotal = 1, 1<<30, 1<<31
 		s := start(t, cfg, m)
 		p := dial(t, s)
-		const ahead, all = 600, 6000
+		const ahead, all = 1200, 7000
 		for i := range int32(all) {
 			p.send(request(10, i, ""))
 			if i >= ahead {
