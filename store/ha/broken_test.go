@@ -93,6 +93,30 @@ func TestRefusedSlaves(t *testing.T) {
 	eventually(t, "a slave in range does not follow", func() bool { return len(m.Replicas()) == 1 && len(m.Refused()) == 0 })
 }
 
+// What comes to the port and is no slave is not one that is refused.
+func TestScannersAreNoSlaves(t *testing.T) {
+	m := ha.NewMaster(ha.MasterConfig{Log: aged{}, Logger: slog.New(slog.DiscardHandler), Rules: ha.Rules{Level: ha.LevelQuorum, Copies: 1}})
+	addr, stop := serve(t, m)
+	defer stop()
+	for _, text := range []string{"GET / HTTP/1.1\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc", "\xff\xff\xff\xff\xff\xff\xff\xff", "SSH-2.0-x\r\n", "\x00\x01"} {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.(*net.TCPConn).CloseWrite()
+		if b, err := io.ReadAll(c); len(b) > 0 {
+			t.Errorf("%q is sent %q, %v", text, b, err)
+		}
+		_ = c.Close()
+	}
+	if r := m.Refused(); len(r) != 0 || len(m.Replicas()) != 0 {
+		t.Errorf("refused: %+v, replicas: %+v", r, m.Replicas())
+	}
+}
+
 // N084 (r#1082): a pair in which nothing is written keeps its connection: both sides give signs of life.
 func TestIdlePair(t *testing.T) {
 	src, stopSrc := running(t, config(t.TempDir()))

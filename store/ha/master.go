@@ -294,6 +294,10 @@ func (m *Master) serve(ctx context.Context, id int64, c *slaveConn) {
 	log.Info("a slave has left", "err", err)
 }
 
+// mostReported is above what any log has. Who begins with more is no slave but a scanner, a browser or a client with the wrong port:
+// as a slave that is refused it would be an alarm.
+const mostReported = 1 << 50
+
 func (m *Master) firstReport(c net.Conn) (int64, error) {
 	var b [reportLen]byte
 	if err := c.SetReadDeadline(time.Now().Add(m.cfg.Silence)); err != nil {
@@ -303,8 +307,8 @@ func (m *Master) firstReport(c net.Conn) (int64, error) {
 		return 0, err
 	}
 	end, _, _ := lastReport(b[:])
-	if end < 0 {
-		return 0, fmt.Errorf("a report of %d", end)
+	if end < 0 || end > mostReported {
+		return 0, fmt.Errorf("%q is no report of a slave", b)
 	}
 	return end, nil
 }
