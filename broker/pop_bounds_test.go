@@ -27,6 +27,7 @@ func TestNewestDeletionsAreRemembered(t *testing.T) {
 		names[i] = fmt.Sprint("other", i)
 	}
 	p.pops.Deleted(names)
+	time.Sleep(2 * time.Millisecond) // times are of milliseconds
 	p.pops.Deleted([]string{"T"})
 	p.pops.Deleted([]string{"one-more"})
 	if p.pops.wanted(&pop.Checkpoint{Topic: "T", Group: "G", Num: 1, PopTime: 1}) {
