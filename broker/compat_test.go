@@ -56,7 +56,7 @@ func TestServicesAreApaches(t *testing.T) {
 
 // inForceBut is what is to be known of keys that are in force.
 var inForceBut = map[string]string{
-	"haTransferBatchSize": "; a slave of mqx gets frames of 256 KiB at least while it is more than 4 MiB behind, and smaller ones otherwise",
+	"haTransferBatchSize": "; a slave of mqx gets frames of 128 KiB at least while it is more than 4 MiB behind, and smaller ones otherwise",
 }
 
 // configTable is the table of all keys of broker.conf.

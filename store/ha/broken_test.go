@@ -228,10 +228,10 @@ func TestFramesEndWithTheirFile(t *testing.T) {
 	}
 }
 
-// A slave of mqx takes frames of 256 KiB for a sign that it is far behind: it gets no smaller ones while it is, and none as large
+// A slave of mqx takes frames of 128 KiB for a sign that it is far behind: it gets no smaller ones while it is, and none as large
 // afterwards, however large frames are set to be. Others get what is set.
 func TestFramesTellWhoIsFarBehind(t *testing.T) {
-	const far, large = 4 << 20, 256 << 10
+	const far, large = 4 << 20, 128 << 10
 	end := long{}.LogEnd()
 	for _, set := range []int64{32 << 10, 1 << 20} {
 		for _, ours := range []bool{true, false} {

@@ -7,13 +7,13 @@ const (
 	paceCredit = 20 * time.Millisecond
 	// farBehind is how much of the log a slave lacks that catches up, farBatch what one of mqx gets in one frame then.
 	farBehind = 4 << 20
-	farBatch  = 256 << 10
+	farBatch  = 128 << 10
 	// writePiece is what is written of a frame in one call: not every system interrupts a call for a thread that has become ready, and
 	// producers would wait for all of it.
 	writePiece = 32 << 10
 	// yieldRate is what a slave that catches up gets in a second while producers send, unless they send more than half of that;
 	// yieldCredit what it may make up for: bursts are what producers notice.
-	yieldRate   = 220_000_000
+	yieldRate   = 200_000_000
 	yieldCredit = 2 * time.Millisecond
 	// yieldLook is the time between two looks at whether producers send.
 	yieldLook = 50 * time.Millisecond

@@ -48,7 +48,7 @@ func TestYield(t *testing.T) {
 		began, end, sent := now, int64(1<<40), int64(0)
 		y := newYield(end, now)
 		for now.Sub(began) < 2*time.Second {
-			step := 125 * time.Microsecond // a frame of 256 KiB at 2 GB/s
+			step := 63 * time.Microsecond // a frame of 128 KiB at 2 GB/s
 			if wait := y.sent(farBatch, end, now); wait > 0 {
 				step += wait + 60*time.Microsecond
 			}
@@ -76,7 +76,7 @@ func TestAsideFrames(t *testing.T) {
 	if step(farBatch-1, time.Hour) || step(0, time.Hour) {
 		t.Fatal("it gives way without being far behind")
 	}
-	for i := range 3000 { // 262 MB/s, with the short frames at the ends of files
+	for i := range 3000 { // 131 MB/s, with the short frames at the ends of files
 		if !step(farBatch, time.Millisecond) || i%100 == 0 && !step(1, 0) {
 			t.Fatalf("it does not give way at frame %d", i)
 		}
