@@ -195,15 +195,13 @@ func (t *offsetTable) commitAsOf(topic, group []byte, queue int32, offset, when 
 		s.table[offsetKey{string(topic), string(group)}] = g
 	}
 	g.committed[queue] = offset
+	var resetAt int64
 	if offset < old {
-		t.noteSetBack(offsetKey{string(topic), string(group)}, queue, when)
+		resetAt = cmp.Or(when, t.now().UnixMilli())
+		t.noteSetBack(offsetKey{string(topic), string(group)}, queue, resetAt)
 	}
 	s.Unlock()
 	if old != offset && t.peers != nil && t.peers.active.Load() {
-		var resetAt int64
-		if offset < old {
-			resetAt = cmp.Or(when, t.now().UnixMilli())
-		}
 		t.peers.offset(string(topic), string(group), queue, offset, resetAt)
 	}
 	if t.counted(); offset < old {
