@@ -392,18 +392,23 @@ func TestTruncateTellsWaitersAndCanBeRepeated(t *testing.T) {
 	}
 }
 
-// What an earlier try has kept and nobody can read any more does not keep a log from being cut, which a start needs; it stays.
-func TestTruncateBesideAPieceThatCannotBeRead(t *testing.T) {
-	x := newFixture(t, 4096)
-	clk := clock.NewManual(epoch)
-	x.cfg.Clock = clk
-	mem := x.fs.(*vfs.Mem)
-	l := x.open()
+// tenRecords appends ten records of 1,000 bytes and tells where they stand.
+func tenRecords(t *testing.T, l *commitlog.Log) []rec {
+	t.Helper()
 	var c commitlog.Counter
 	for range 10 {
 		mustAppend(t, l, one(t, 1000, &c))
 	}
 	all, _ := walk(t, l, 0, commitlog.WalkOptions{})
+	return all
+}
+
+// What an earlier try has kept and nobody can read any more does not keep a log from being cut, which a start needs; it stays.
+func TestTruncateBesideAPieceThatCannotBeRead(t *testing.T) {
+	x, clk := newFixture(t, 4096), clock.NewManual(epoch)
+	x.cfg.Clock = clk
+	mem, l := x.fs.(*vfs.Mem), x.open()
+	all := tenRecords(t, l)
 	const dir = "/store/mqx/salvage"
 	fails := func(kind vfs.OpKind, in string) {
 		mem.Inject(func(op vfs.Op) error {
@@ -433,16 +438,10 @@ func TestTruncateBesideAPieceThatCannotBeRead(t *testing.T) {
 
 // A cut that is made once more after it was interrupted keeps what is cut once: who sends it again sends it once.
 func TestTruncateKeepsOnce(t *testing.T) {
-	x := newFixture(t, 4096)
-	clk := clock.NewManual(epoch)
+	x, clk := newFixture(t, 4096), clock.NewManual(epoch)
 	x.cfg.Clock = clk
-	mem := x.fs.(*vfs.Mem)
-	l := x.open()
-	var c commitlog.Counter
-	for range 10 {
-		mustAppend(t, l, one(t, 1000, &c))
-	}
-	all, _ := walk(t, l, 0, commitlog.WalkOptions{})
+	mem, l := x.fs.(*vfs.Mem), x.open()
+	all := tenRecords(t, l)
 	mem.Inject(func(op vfs.Op) error {
 		if op.Kind == vfs.OpRemove {
 			return syscall.EIO
